@@ -1,0 +1,22 @@
+"""The answer forms: each knows how to ask, how to parse a reply and what its values look like."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from sonogauge._registry import Registry
+from sonogauge.answers.base import NULL, AnswerForm, AnswerSpec, Parsed
+
+FORMS: Final[Registry[AnswerForm]] = Registry(
+    "answer form",
+    {
+        "choice": "sonogauge.answers.choice:FORM",
+        "multi_choice": "sonogauge.answers.multi_choice:FORM",
+        "place": "sonogauge.answers.place:FORM",
+        "number": "sonogauge.answers.number:FORM",
+        "text": "sonogauge.answers.text:FORM",
+    },
+    group="sonogauge.answers",
+)
+
+__all__ = ["FORMS", "NULL", "AnswerForm", "AnswerSpec", "Parsed"]

@@ -1,0 +1,339 @@
+"""Reading and writing folders of tables: atomic, checked, hashed.
+
+A folder is written beside its target under a temporary name, synced and renamed, so that a reader finds all of it or
+nothing. `manifest.json` says what made it, from what, with which parameters. A table's hash covers its rows, not the
+bytes of the Parquet file, so it does not depend on the writer's version; media enter by their own SHA-256.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from sonogauge._errors import BadInput
+from sonogauge.tables import SCHEMAS, TABLE_VERSION, key_of
+
+MANIFEST = "manifest.json"
+
+
+class Input(BaseModel):
+    """An input of a step: where it lay and what it held."""
+
+    role: str
+    path: str
+    hash: str
+
+
+class TableFacts(BaseModel):
+    """Rows and content hash of one table of a folder."""
+
+    rows: int
+    hash: str
+
+
+class Manifest(BaseModel):
+    """What made a folder: enough to repeat the step and to see whether anything changed.
+
+    `parameters` holds everything that could change a number; `counts` what was read, kept and dropped.
+    """
+
+    model_config = ConfigDict(extra="allow")
+
+    format_version: int = TABLE_VERSION
+    kind: str
+    maker: str
+    name: str = ""
+    version: str = ""
+    inputs: list[Input] = Field(default_factory=list)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    counts: dict[str, Any] = Field(default_factory=dict)
+    licences: list[str] = Field(default_factory=list)
+    notices: list[str] = Field(default_factory=list)
+    tables: dict[str, TableFacts] = Field(default_factory=dict)
+
+    @property
+    def hash(self) -> str:
+        """Content hash: name, version, parameters and tables, but no path and no maker."""
+        parts = self.model_dump(include={"kind", "name", "version", "parameters", "tables"})
+        parts["inputs"] = sorted([one.role, one.hash] for one in self.inputs)
+        return canonical_hash(parts)
+
+    def input(self, role: str) -> Input | None:
+        """Return the first input of that role."""
+        return next((one for one in self.inputs if one.role == role), None)
+
+
+def canonical_json(value: Any) -> str:
+    """Return JSON with sorted keys and no spaces: equal values give equal text."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return hashlib.sha256(value).hexdigest()
+    raise TypeError(f"not a JSON value: {type(value).__name__}")
+
+
+def canonical_hash(value: Any) -> str:
+    """Return the SHA-256 of the canonical JSON of a value, as hex digits."""
+    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Write a file whole or not at all: temporary name, fsync, rename."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+class TableWriter:
+    """Streams rows of one table into a Parquet file and keeps its hash; memory is one row group.
+
+    Rows must arrive sorted by the key where the hash is to be comparable between makers.
+    """
+
+    def __init__(self, path: Path, name: str, rows_per_group: int = 2048) -> None:
+        self._schema = SCHEMAS[name]
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        self._pending: list[Mapping[str, Any]] = []
+        self._size = rows_per_group
+        self._digest = hashlib.sha256()
+        self.rows = 0
+
+    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        """Append rows; a missing column is null, an unknown one is an error of the caller."""
+        names = set(self._schema.names)
+        for row in rows:
+            if unknown := set(row) - names:
+                raise KeyError(f"no such column: {sorted(unknown)}")
+            self._pending.append(row)
+            if len(self._pending) >= self._size:
+                self._flush()
+
+    def _flush(self) -> None:
+        if self._pending:
+            self.write_table(pa.Table.from_pylist(self._pending, schema=self._schema))
+            self._pending = []
+
+    def write_table(self, table: pa.Table) -> None:
+        """Append a table of the same schema."""
+        hash_rows(table, self._digest)
+        self._writer.write_table(table)
+        self.rows += table.num_rows
+
+    def close(self) -> TableFacts:
+        """Finish the file and return its rows and hash."""
+        self._flush()
+        self._writer.close()
+        return TableFacts(rows=self.rows, hash=self._digest.hexdigest())
+
+
+def hash_rows(table: pa.Table, digest: Any) -> None:
+    """Feed the rows of a table to a hash, one canonical JSON line each."""
+    for batch in table.to_batches(max_chunksize=1024):
+        for row in batch.to_pylist():
+            digest.update(canonical_json(row).encode("utf-8", "surrogatepass"))
+            digest.update(b"\n")
+
+
+class FolderWriter:
+    """Collects the tables and files of one folder; see `new_folder`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._writers: dict[str, TableWriter] = {}
+
+    def table(self, name: str, rows_per_group: int = 2048) -> TableWriter:
+        """Return the writer of a table, opened on first use."""
+        if name not in self._writers:
+            self._writers[name] = TableWriter(self.path / f"{name}.parquet", name, rows_per_group)
+        return self._writers[name]
+
+    def finish(self, manifest: Manifest) -> Manifest:
+        """Close all tables and write the manifest, completed with their facts."""
+        facts = {name: writer.close() for name, writer in self._writers.items()}
+        complete = manifest.model_copy(update={"tables": facts})
+        text = json.dumps(complete.model_dump(mode="json"), indent=2, ensure_ascii=False, sort_keys=True)
+        write_bytes(self.path / MANIFEST, text.encode("utf-8") + b"\n")
+        return complete
+
+
+class new_folder:  # noqa: N801 - used like a function
+    """Context manager: write a folder under a temporary name and rename it when the block ends well.
+
+    Args:
+        out: where the folder shall lie.
+        overwrite: replace an existing folder, provided it is empty or one of ours (holds a manifest).
+
+    Raises:
+        BadInput: `out` exists and may not be replaced.
+    """
+
+    def __init__(self, out: Path | str, *, overwrite: bool = False) -> None:
+        self._out = Path(out)
+        self._overwrite = overwrite
+        self._temporary: Path | None = None
+
+    def __enter__(self) -> FolderWriter:
+        out = self._out
+        if out.exists():
+            empty = out.is_dir() and not any(out.iterdir())
+            ours = (out / MANIFEST).is_file()
+            if not empty and not (ours and self._overwrite):
+                fix = "pass --overwrite to replace it" if ours else "choose another --out"
+                raise BadInput("exists already", file=out, fix=fix)
+        out.parent.mkdir(parents=True, exist_ok=True)
+        self._temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        self._temporary.chmod(0o755)
+        return FolderWriter(self._temporary)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        temporary, out = self._temporary, self._out
+        if temporary is None:
+            return
+        if kind is not None or not (temporary / MANIFEST).is_file():
+            shutil.rmtree(temporary, ignore_errors=True)
+            return
+        for file in temporary.rglob("*"):
+            if file.is_file():
+                with file.open("rb") as stream:
+                    os.fsync(stream.fileno())
+        old = None
+        if out.exists():
+            old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.old."))
+            os.rename(out, old / out.name)
+        os.rename(temporary, out)
+        if old is not None:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+class Folder:
+    """A finished folder: its manifest and its tables.
+
+    Raises:
+        BadInput: no such folder, no or a broken manifest, another kind than wanted, a newer format.
+    """
+
+    def __init__(self, path: Path | str, kind: str | None = None) -> None:
+        self.path = Path(path)
+        self.manifest = read_manifest(self.path)
+        if kind is not None and self.manifest.kind != kind:
+            raise BadInput(f"this is a folder of {self.manifest.kind}, not of {kind}", file=self.path)
+
+    @classmethod
+    def open(cls, path: Path | str, kind: str | None = None) -> Self:
+        """Open a folder (the same as calling the class)."""
+        return cls(path, kind)
+
+    def file(self, name: str) -> Path:
+        """Return the path of a table's Parquet file."""
+        return self.path / f"{name}.parquet"
+
+    def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
+        """Read a table whole, checked against its schema."""
+        with open_table(self.file(name), name) as file:
+            return _conform(file.read(columns=columns), name)
+
+    def batches(self, name: str, columns: list[str] | None = None, size: int = 8192) -> Iterator[pa.RecordBatch]:
+        """Stream a table in record batches."""
+        with open_table(self.file(name), name) as file:
+            for batch in file.iter_batches(batch_size=size, columns=columns):
+                yield from _conform(pa.Table.from_batches([batch]), name).to_batches()
+
+    def rows(self, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
+        """Stream a table as dicts."""
+        for batch in self.batches(name, columns):
+            yield from batch.to_pylist()
+
+
+def _conform(table: pa.Table, name: str) -> pa.Table:
+    # A file written before a column existed reads with that column null.
+    schema = SCHEMAS[name]
+    return table.cast(pa.schema([schema.field(column) for column in table.column_names]))
+
+
+def read_manifest(path: Path | str) -> Manifest:
+    """Read the manifest of a folder; raise BadInput if there is none or it is broken or newer."""
+    folder = Path(path)
+    file = folder / MANIFEST
+    if not folder.is_dir():
+        raise BadInput("no such folder", file=folder)
+    if not file.is_file():
+        raise BadInput("no manifest.json, so not a folder of sonogauge", file=folder)
+    try:
+        raw = json.loads(file.read_text("utf-8"))
+        version = int(raw["format_version"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise BadInput("broken manifest", file=file, fix="make the folder again") from error
+    _refuse_newer(version, file)
+    try:
+        return Manifest.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise BadInput(first["msg"], file=file, field=field, fix="make the folder again") from error
+
+
+def _refuse_newer(version: int, file: Path) -> None:
+    if version > TABLE_VERSION:
+        raise BadInput(
+            f"written in format {version}, this sonogauge reads up to {TABLE_VERSION}",
+            file=file,
+            fix="upgrade sonogauge",
+        )
+
+
+@contextmanager
+def open_table(path: Path | str, name: str) -> Iterator[pq.ParquetFile]:
+    """Open a Parquet file as a table of that name.
+
+    Raises:
+        BadInput: missing or truncated file, another table, a newer version, a missing column.
+    """
+    file = Path(path)
+    if not file.is_file():
+        raise BadInput(f"no {name} table", file=file)
+    try:
+        parquet = pq.ParquetFile(file)
+    except (pa.ArrowInvalid, OSError) as error:
+        raise BadInput(f"not a readable Parquet file ({error})", file=file, fix="make the folder again") from error
+    with parquet:
+        found = parquet.schema_arrow
+        facts = found.metadata or {}
+        _refuse_newer(int(facts.get(b"sonogauge.version", b"1")), file)
+        kind = facts.get(b"sonogauge.table", name.encode()).decode()
+        if kind != name:
+            raise BadInput(f"this is a table of {kind}, not of {name}", file=file)
+        for field in SCHEMAS[name]:
+            if field.name not in found.names:
+                raise BadInput(f"column missing in the {name} table", file=file, field=field.name)
+        yield parquet
+
+
+def sort_rows(rows: Iterable[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    """Return rows sorted by their table's key."""
+    keys = key_of(name)
+    return sorted(rows, key=lambda row: tuple(row[key] for key in keys))
