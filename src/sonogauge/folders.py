@@ -179,7 +179,7 @@ class FolderWriter:
         return complete
 
 
-class new_folder:  # noqa: N801 - used like a function
+class new_folder:
     """Context manager: write a folder under a temporary name and rename it when the block ends well.
 
     Args:

@@ -82,9 +82,7 @@ class Item:
             "source": self.source,
             "group": self.group,
             "split": self.split,
-            "images": [
-                {"case_id": image.case_id, "role": image.role, "frame": image.frame} for image in self.images
-            ],
+            "images": [{"case_id": image.case_id, "role": image.role, "frame": image.frame} for image in self.images],
             "question": self.question,
             "prompt_id": self.prompt_id,
             "variables": sorted(self.variables.items()),

@@ -22,9 +22,7 @@ BOX: Final = pa.struct(
 )
 POINT: Final = pa.struct([("name", STRING), ("x", pa.float64()), ("y", pa.float64())])
 # COCO compressed run-length code; `size` is [height, width].
-MASK: Final = pa.struct(
-    [("mask_id", STRING), ("category", STRING), ("size", pa.list_(pa.int32())), ("counts", STRING)]
-)
+MASK: Final = pa.struct([("mask_id", STRING), ("category", STRING), ("size", pa.list_(pa.int32())), ("counts", STRING)])
 SENTENCE: Final = pa.struct([("text", STRING), ("mask_ids", STRINGS)])
 LABEL: Final = pa.struct([("name", STRING), ("value", STRING)])
 MEASUREMENT: Final = pa.struct([("name", STRING), ("value", pa.float64()), ("unit", STRING)])

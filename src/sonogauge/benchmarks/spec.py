@@ -116,7 +116,9 @@ class BenchmarkSpec(_Strict):
         """Return the scenarios of a named set; raise BadInput for an unknown name."""
         rule = self.sets.get(name)
         if rule is None:
-            raise BadInput(f"no scenario set '{name}' in {self.name}", fix="known: " + ", ".join([*self.sets, "present"]))
+            raise BadInput(
+                f"no scenario set '{name}' in {self.name}", fix="known: " + ", ".join([*self.sets, "present"])
+            )
         chosen = []
         for one in self.scenarios:
             pair = f"{one.task}/{one.dataset}"
@@ -145,7 +147,9 @@ def read_spec(folder: Path | str) -> BenchmarkSpec:
     try:
         return BenchmarkSpec.model_validate(json.loads(file.read_text("utf-8")))
     except (ValueError, ValidationError) as error:
-        raise BadInput(f"broken benchmark specification ({error})", file=file, fix="build the benchmark again") from error
+        raise BadInput(
+            f"broken benchmark specification ({error})", file=file, fix="build the benchmark again"
+        ) from error
 
 
 def dump_spec(spec: BenchmarkSpec) -> str:
