@@ -1,0 +1,27 @@
+"""The parts of the toolkit that docs/status.md lists: a test names its part with `@pytest.mark.part("name")`.
+
+A part stands here before its first test exists, so that it shows up as untested.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# name -> what it promises
+PARTS: Final[dict[str, str]] = {
+    "tables": "schemas, folders, manifests, hashes; atomic writing and clear refusals",
+    "u2bench import": "a U2-BENCH folder read as its specification says",
+    "benchmark registry": "benchmarks as data: scenarios, options, ranges, sets",
+    "prompts": "rendered prompts and the lint against prompt faults",
+    "answers": "asking and strict parsing, one module per answer form",
+    "baselines": "random, majority, prior, constant, not-visible, oracle",
+    "run": "a benchmark answered by a model",
+    "metrics": "statistics of a reply and functions of their sums",
+    "intervals": "clustered intervals of metrics and composites",
+    "score strict": "replies to scores, the honest protocol",
+    "score published": "replies to scores as the benchmark's own scorer counts",
+    "report": "score tables as md, csv, latex, json",
+    "synthetic benchmark": "simulated images with exact references",
+    "demo": "build, run, score and report without data or key",
+    "command line": "commands, exit codes, one-line errors, start-up time",
+}
