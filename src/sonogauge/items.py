@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from sonogauge.answers.base import AnswerSpec
+from sonogauge.tables import from_facts, to_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class Item:
             chance=row.get("chance"),
             anatomy=row.get("anatomy") or "",
             determinable=row.get("determinable") or "yes",
-            variables=dict(row.get("variables") or ()),
-            meta=dict(row.get("meta") or ()),
+            variables=from_facts(row.get("variables")),
+            meta=from_facts(row.get("meta")),
         )
 
     def to_row(self) -> dict[str, Any]:
@@ -85,7 +86,7 @@ class Item:
             "images": [{"case_id": image.case_id, "role": image.role, "frame": image.frame} for image in self.images],
             "question": self.question,
             "prompt_id": self.prompt_id,
-            "variables": sorted(self.variables.items()),
+            "variables": to_facts(self.variables),
             "answer": {
                 "form": self.answer.form,
                 "options": list(self.answer.options),
@@ -102,5 +103,5 @@ class Item:
             "chance": self.chance,
             "anatomy": self.anatomy,
             "determinable": self.determinable,
-            "meta": sorted(self.meta.items()),
+            "meta": to_facts(self.meta),
         }

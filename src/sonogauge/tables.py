@@ -7,6 +7,7 @@ renamed or reused; a reader refuses a table written by a newer version.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +16,6 @@ TABLE_VERSION: Final = 1
 
 STRING: Final = pa.string()
 STRINGS: Final = pa.list_(pa.string())
-FACTS: Final = pa.map_(pa.string(), pa.string())
 
 BOX: Final = pa.struct(
     [("category", STRING), ("x", pa.float64()), ("y", pa.float64()), ("w", pa.float64()), ("h", pa.float64())]
@@ -25,6 +25,8 @@ POINT: Final = pa.struct([("name", STRING), ("x", pa.float64()), ("y", pa.float6
 MASK: Final = pa.struct([("mask_id", STRING), ("category", STRING), ("size", pa.list_(pa.int32())), ("counts", STRING)])
 SENTENCE: Final = pa.struct([("text", STRING), ("mask_ids", STRINGS)])
 LABEL: Final = pa.struct([("name", STRING), ("value", STRING)])
+# Free facts, sorted by name. Not an Arrow map: Hugging Face `datasets` has no such type and could not load the file.
+FACTS: Final = pa.list_(LABEL)
 MEASUREMENT: Final = pa.struct([("name", STRING), ("value", pa.float64()), ("unit", STRING)])
 TEXT: Final = pa.struct([("kind", STRING), ("text", STRING), ("language", STRING)])
 
@@ -277,3 +279,21 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
 def key_of(name: str) -> tuple[str, ...]:
     """Return the key columns of a table, in the order in which its rows are sorted."""
     return tuple(SCHEMAS[name].metadata[b"sonogauge.key"].decode().split(","))
+
+
+def to_facts(facts: Mapping[str, str]) -> list[dict[str, str]]:
+    """Return the value of a FACTS column.
+
+    >>> to_facts({"sex": "f", "age": "31"})
+    [{'name': 'age', 'value': '31'}, {'name': 'sex', 'value': 'f'}]
+    """
+    return [{"name": name, "value": value} for name, value in sorted(facts.items())]
+
+
+def from_facts(rows: Iterable[Mapping[str, str]] | None) -> dict[str, str]:
+    """Return a FACTS value as a dict; null gives an empty one.
+
+    >>> from_facts(to_facts({"sex": "f"}))
+    {'sex': 'f'}
+    """
+    return {row["name"]: row["value"] for row in rows or ()}
