@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -25,7 +25,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sonogauge._errors import BadInput
 from sonogauge.tables import SCHEMAS, TABLE_VERSION, key_of
 
-MANIFEST = "manifest.json"
+MANIFEST: Final = "manifest.json"
+_REMAKE: Final = "make the folder again"
 
 
 class Input(BaseModel):
@@ -184,10 +185,11 @@ class new_folder:
 
     Args:
         out: where the folder shall lie.
-        overwrite: replace an existing folder, provided it is empty or one of ours (holds a manifest).
+        overwrite: replace an existing folder, provided it is one of ours (holds a manifest that can be read).
 
     Raises:
-        BadInput: `out` exists and may not be replaced.
+        BadInput: `out` exists and may not be replaced, or cannot be written.
+        RuntimeError: the block ended well without `finish`.
     """
 
     def __init__(self, out: Path | str, *, overwrite: bool = False) -> None:
@@ -199,12 +201,16 @@ class new_folder:
         out = self._out
         if out.exists():
             empty = out.is_dir() and not any(out.iterdir())
-            ours = (out / MANIFEST).is_file()
+            ours = _is_ours(out)
             if not empty and not (ours and self._overwrite):
                 fix = "pass --overwrite to replace it" if ours else "choose another --out"
                 raise BadInput("exists already", file=out, fix=fix)
-        out.parent.mkdir(parents=True, exist_ok=True)
-        self._temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        try:
+            out.parent.mkdir(parents=True, exist_ok=True)
+            self._temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+        except OSError as error:
+            reason = error.strerror or str(error)
+            raise BadInput(f"cannot be written ({reason})", file=out, fix="choose another --out") from error
         self._temporary.chmod(0o755)
         return FolderWriter(self._temporary)
 
@@ -216,6 +222,8 @@ class new_folder:
             return
         if kind is not None or not (temporary / MANIFEST).is_file():
             shutil.rmtree(temporary, ignore_errors=True)
+            if kind is None:
+                raise RuntimeError(f"{out} was not finished: call finish(manifest) inside the block")
             return
         for file in temporary.rglob("*"):
             if file.is_file():
@@ -228,6 +236,15 @@ class new_folder:
         os.rename(temporary, out)
         if old is not None:
             shutil.rmtree(old, ignore_errors=True)
+
+
+def _is_ours(path: Path) -> bool:
+    # Other programs call files manifest.json too: only one that reads as ours allows a folder to be replaced.
+    try:
+        read_manifest(path)
+    except BadInput:
+        return False
+    return True
 
 
 class Folder:
@@ -253,15 +270,17 @@ class Folder:
         return self.path / f"{name}.parquet"
 
     def table(self, name: str, columns: list[str] | None = None) -> pa.Table:
-        """Read a table whole, checked against its schema."""
-        with open_table(self.file(name), name) as file:
-            return _conform(file.read(columns=columns), name)
+        """Read a table whole, checked against its schema; raise BadInput for a damaged one."""
+        path = self.file(name)
+        with open_table(path, name) as file, _damage(path):
+            return _conform(file.read(columns=columns), name, path)
 
     def batches(self, name: str, columns: list[str] | None = None, size: int = 8192) -> Iterator[pa.RecordBatch]:
-        """Stream a table in record batches."""
-        with open_table(self.file(name), name) as file:
+        """Stream a table in record batches; raise BadInput where it is damaged."""
+        path = self.file(name)
+        with open_table(path, name) as file, _damage(path):
             for batch in file.iter_batches(batch_size=size, columns=columns):
-                yield from _conform(pa.Table.from_batches([batch]), name).to_batches()
+                yield from _conform(pa.Table.from_batches([batch]), name, path).to_batches()
 
     def rows(self, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
         """Stream a table as dicts."""
@@ -269,10 +288,26 @@ class Folder:
             yield from batch.to_pylist()
 
 
-def _conform(table: pa.Table, name: str) -> pa.Table:
-    # A file written before a column existed reads with that column null.
-    schema = SCHEMAS[name]
-    return table.cast(pa.schema([schema.field(column) for column in table.column_names]))
+def _conform(table: pa.Table, name: str, file: Path) -> pa.Table:
+    # Another writer may have stored, say, int64 for int32: cast, and name the column where that fails.
+    fields = [SCHEMAS[name].field(column) for column in table.column_names]
+    try:
+        return table.cast(pa.schema(fields))
+    except (pa.ArrowException, ValueError):
+        for field in fields:
+            try:
+                table.select([field.name]).cast(pa.schema([field]))
+            except (pa.ArrowException, ValueError) as error:
+                raise BadInput(f"wrong type ({error})", file=file, field=field.name, fix=_REMAKE) from error
+        raise
+
+
+@contextmanager
+def _damage(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise BadInput(f"not a readable Parquet file ({error})", file=file, fix=_REMAKE) from error
 
 
 def read_manifest(path: Path | str) -> Manifest:
@@ -287,14 +322,14 @@ def read_manifest(path: Path | str) -> Manifest:
         raw = json.loads(file.read_text("utf-8"))
         version = int(raw["format_version"])
     except (ValueError, KeyError, TypeError) as error:
-        raise BadInput("broken manifest", file=file, fix="make the folder again") from error
+        raise BadInput("broken manifest", file=file, fix=_REMAKE) from error
     _refuse_newer(version, file)
     try:
         return Manifest.model_validate(raw)
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise BadInput(first["msg"], file=file, field=field, fix="make the folder again") from error
+        raise BadInput(first["msg"], file=file, field=field, fix=_REMAKE) from error
 
 
 def _refuse_newer(version: int, file: Path) -> None:
@@ -319,7 +354,7 @@ def open_table(path: Path | str, name: str) -> Iterator[pq.ParquetFile]:
     try:
         parquet = pq.ParquetFile(file)
     except (pa.ArrowInvalid, OSError) as error:
-        raise BadInput(f"not a readable Parquet file ({error})", file=file, fix="make the folder again") from error
+        raise BadInput(f"not a readable Parquet file ({error})", file=file, fix=_REMAKE) from error
     with parquet:
         found = parquet.schema_arrow
         facts = found.metadata or {}
