@@ -1,1 +1,43 @@
-"""TODO."""
+"""Who answers: baselines, models behind a server, local models; found by the prefix of their name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import signature
+from typing import Any, Final
+
+from sonogauge._errors import BadInput
+from sonogauge._registry import Registry
+from sonogauge.models.base import EncodedImage, Model, Outcome, Reader, Request
+
+# A maker takes the whole name ("openai/gpt-x") and keyword options and returns the model.
+MODELS: Final[Registry[Callable[..., Model | Reader]]] = Registry(
+    "model provider",
+    {
+        "baseline": "sonogauge.models.baselines:Baseline",
+    },
+    group="sonogauge.models",
+)
+
+
+def load_model(name: str, **options: Any) -> Model | Reader:
+    """Return the model called PROVIDER/NAME.
+
+    Options that are None are left out, so that each provider keeps its own defaults.
+
+    Raises:
+        BadInput: no such provider, or the provider refuses the name or an option.
+    """
+    provider, slash, rest = name.partition("/")
+    if not slash or not rest:
+        raise BadInput(f"not a model name: '{name}'", fix="write PROVIDER/NAME, for example baseline/random")
+    maker = MODELS.load(provider)
+    given = {key: value for key, value in options.items() if value is not None}
+    try:
+        signature(maker).bind(name, **given)
+    except TypeError as error:
+        raise BadInput(f"{provider} models do not take these options ({error})", field="model") from None
+    return maker(name, **given)
+
+
+__all__ = ["MODELS", "EncodedImage", "Model", "Outcome", "Reader", "Request", "load_model"]

@@ -1,1 +1,5 @@
-"""TODO."""
+"""Benchmark x model -> replies."""
+
+from sonogauge.run.api import RunResult, run
+
+__all__ = ["RunResult", "run"]

@@ -1,0 +1,74 @@
+"""Which questions a run asks: items of a benchmark, chosen so that a run can grow."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sonogauge._errors import BadInput
+from sonogauge.folders import Folder
+from sonogauge.items import Item
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The items of a benchmark by part: those that may be asked and those that may be learned from."""
+
+    items: tuple[Item, ...]
+    train: tuple[Item, ...]
+
+    @classmethod
+    def read(cls, bench: Folder, split: str) -> Questions:
+        """Read the items table; raise BadInput if the split has no item."""
+        asked, train, splits = [], [], set()
+        for row in bench.rows("items"):
+            item = Item.from_row(row)
+            splits.add(item.split)
+            if item.split == split:
+                asked.append(item)
+            elif item.split == "train":
+                train.append(item)
+        if not asked:
+            raise BadInput(f"no item of split '{split}'", file=bench.path, fix="splits: " + ", ".join(sorted(splits)))
+        return cls(tuple(asked), tuple(train))
+
+    def choose(self, tasks: Sequence[str] | None, limit: int | None) -> list[Item]:
+        """Return the items to ask, in the order of the table.
+
+        limit: that many items, spread over tasks and data sets by a fixed shuffle; a larger limit asks a superset.
+
+        Raises:
+            BadInput: an unknown task, a limit below 1.
+        """
+        chosen = list(self.items)
+        if tasks is not None:
+            known = {item.task for item in chosen}
+            if unknown := sorted(set(tasks) - known):
+                raise BadInput(f"no task '{unknown[0]}' in this benchmark", fix="tasks: " + ", ".join(sorted(known)))
+            chosen = [item for item in chosen if item.task in set(tasks)]
+        if limit is not None:
+            if limit < 1:
+                raise BadInput(f"limit {limit} asks nothing", fix="give a limit of at least 1")
+            first = sorted(chosen, key=lambda item: hashlib.sha256(item.item_id.encode()).digest())[:limit]
+            wanted = {item.item_id for item in first}
+            chosen = [item for item in chosen if item.item_id in wanted]
+        return chosen
+
+    def asked(self, item_ids: Iterable[str], split: str) -> dict[str, Any]:
+        """Describe which items a run covers: `tasks` and `limit` are null where it covers all.
+
+        The description follows from the replies alone, so runs that grew along different ways agree.
+        """
+        known = {item.item_id: item.task for item in self.items}
+        found = {item_id for item_id in item_ids if item_id in known}
+        covered = {known[item_id] for item_id in found}
+        whole = sum(task in covered for task in known.values())
+        return {
+            "split": split,
+            "tasks": None if covered == set(known.values()) else sorted(covered),
+            "limit": None if whole == len(found) else len(found),
+            "items": len(found),
+            "of": len(known),
+        }
