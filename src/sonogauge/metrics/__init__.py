@@ -1,1 +1,38 @@
-"""TODO."""
+"""The metric catalogue: each metric is a function of a summed statistic (or of weighted values), loaded by name."""
+
+from __future__ import annotations
+
+from sonogauge._registry import Registry
+from sonogauge.metrics.base import Metric, MetricFunction
+
+METRICS: Registry[MetricFunction] = Registry(
+    "metric",
+    {
+        "accuracy": "sonogauge.metrics.choice:accuracy",
+        "balanced_accuracy": "sonogauge.metrics.choice:balanced_accuracy",
+        "macro_precision": "sonogauge.metrics.choice:macro_precision",
+        "macro_recall": "sonogauge.metrics.choice:macro_recall",
+        "macro_f1": "sonogauge.metrics.choice:macro_f1",
+        "rmse_scaled": "sonogauge.metrics.numbers:rmse_scaled",
+        "mae_scaled": "sonogauge.metrics.numbers:mae_scaled",
+        "std_scaled": "sonogauge.metrics.numbers:std_scaled",
+        "bias_scaled": "sonogauge.metrics.numbers:bias_scaled",
+        "within_tolerance": "sonogauge.metrics.numbers:within_tolerance",
+        "median_error": "sonogauge.metrics.numbers:median_error",
+        "bleu4": "sonogauge.metrics.text:bleu4",
+        "rouge_l": "sonogauge.metrics.text:rouge_l",
+    },
+    group="sonogauge.metrics",
+)
+
+
+def load_metric(name: str) -> Metric:
+    """Return the metric called `name`; raise BadInput with the known names if there is none.
+
+    >>> load_metric("accuracy").direction
+    'up'
+    """
+    return METRICS.load(name).metric
+
+
+__all__ = ["METRICS", "Metric", "MetricFunction", "load_metric"]

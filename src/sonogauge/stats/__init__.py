@@ -1,1 +1,1 @@
-"""TODO."""
+"""Clustered resampling, intervals and paired differences: shared ground below score and compare."""

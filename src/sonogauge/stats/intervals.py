@@ -1,0 +1,322 @@
+"""Values with 95 % intervals from sums per group: what a metric says of new patients from the same sources."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sonogauge.metrics.base import Array, Metric
+from sonogauge.metrics.sums import GroupSums
+from sonogauge.stats.resample import Resampler
+
+LEVEL = 0.95
+RELIABLE_GROUPS = 20
+ONE_GROUP = "one group"
+NO_ITEM = "no item"
+NO_VARIATION = "no variation between groups"
+# Below this share of its own terms a standard error is rounding.
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A value and its interval, or the reason why there is none.
+
+    Args:
+        value: the metric; None without items.
+        low: lower end of the 95 % interval, or None.
+        high: upper end, or None.
+        groups: groups that hold items.
+        df: degrees of freedom of the interval.
+        reliable: False below 20 groups, or an equivalent of degrees of freedom for combined values.
+        why_null: why the value or the interval is missing.
+        draws: the value in each draw (draws,), for combined values; None where the groups cannot tell the spread.
+        method: how the interval was made.
+    """
+
+    value: float | None
+    low: float | None
+    high: float | None
+    groups: int
+    df: float
+    reliable: bool
+    why_null: str | None
+    draws: Array | None = field(default=None, compare=False, repr=False)
+    method: str = ""
+
+
+def t_quantile(df: float, level: float = LEVEL) -> float:
+    """Return the two-sided quantile of Student's t.
+
+    >>> round(t_quantile(10), 3)
+    2.228
+    """
+    from scipy.special import stdtrit
+
+    return float(stdtrit(df, 0.5 + level / 2))
+
+
+def wilson(value: float, n: float, quantile: float) -> tuple[float, float]:
+    """Return the Wilson score interval of a proportion. Source: Wilson 1927, doi:10.1080/01621459.1927.10502953.
+
+    >>> [round(end, 4) for end in wilson(0.5, 10, 1.96)]
+    [0.2366, 0.7634]
+    """
+    square = quantile * quantile / n
+    centre = (value + square / 2) / (1 + square)
+    half = math.sqrt(max(value * (1 - value), 0.0) * square + square * square / 4) / (1 + square)
+    # At 0 and 1 one end is the value itself; rounding must not move it.
+    return (0.0 if value == 0 else max(0.0, centre - half)), (1.0 if value == 1 else min(1.0, centre + half))
+
+
+def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
+    """Estimate a metric of sums with its interval.
+
+    proportion: Wilson with the clustered effective n = p(1 - p)/SE², at most the number of items (at 0 or 1: the
+    number of groups), and the quantile t(groups - strata); SE by linearisation, G/(G - 1) per stratum
+    (Dean & Pagano 2015, doi:10.1093/jssam/smv024). studentised, log: cluster bootstrap-t with the linearised standard
+    error of each draw, on the value or its logarithm. One group, or a stratum with one group: no interval.
+    """
+    assert metric.gradient is not None, "kind 'order' goes through estimate_order"
+    if not sums.groups:
+        return _without(None, 0, NO_ITEM)
+    total = sums.total()
+    value = float(metric.function(total))
+    if math.isnan(value):
+        return _without(None, len(sums.groups), NO_ITEM)
+    groups = len(sums.groups)
+    strata = resampler.unit_sums(sums)
+    lonely = _lonely({stratum: len(units) for stratum, (units, _) in strata.items()})
+    if lonely:
+        return _without(value, groups, lonely)
+    pooled = any(resampler.pooled(stratum) for stratum in strata)
+    df = float(sum(len(units) for units, _ in strata.values()) - len(strata))
+    totals = resampler.totals(sums)
+    draws = metric.function(totals)
+    note = ", groups pooled at random" if pooled else ""
+    gradient = metric.gradient(total).reshape(-1)
+    variance, terms = 0.0, 0.0
+    for _, values in strata.values():
+        influence = values @ gradient
+        variance += len(values) / (len(values) - 1) * float(((influence - influence.mean()) ** 2).sum())
+        terms += float(((np.abs(values) @ np.abs(gradient)) ** 2).sum())
+    error = math.sqrt(variance)
+    flat = error <= _ROUNDING * math.sqrt(terms)
+
+    def interval(low: float, high: float, method: str) -> Estimate:
+        if metric.unit == "fraction":
+            low, high = max(0.0, low), min(1.0, high)
+        return Estimate(value, low, high, groups, df, groups >= RELIABLE_GROUPS, None, draws, method + note)
+
+    if metric.interval == "proportion":
+        # hits / n has the derivative 1/n in hits, the largest of its two.
+        items = 1.0 / float(np.abs(gradient).max())
+        if value in (0.0, 1.0):
+            effective = float(groups)
+        else:
+            effective = items if flat else min(items, value * (1 - value) / variance)
+        return interval(*wilson(value, effective, t_quantile(df)), "Wilson, clustered effective n, t")
+    if flat or (metric.interval == "log" and value == 0):
+        return Estimate(value, None, None, groups, df, groups >= RELIABLE_GROUPS, NO_VARIATION, draws)
+    log = metric.interval == "log"
+    lower, upper = _studentised(metric, sums, resampler, totals, value, draws, error, log)
+    scale = error / value if log else error
+    name = "cluster bootstrap-t"
+    if not (math.isfinite(lower) and math.isfinite(upper)):
+        upper = t_quantile(df)
+        lower, name = -upper, "linearised t, too few groups for the bootstrap-t"
+    if log:
+        return interval(value * math.exp(-upper * scale), value * math.exp(-lower * scale), name + " of the logarithm")
+    return interval(value - upper * scale, value - lower * scale, name)
+
+
+def _studentised(
+    metric: Metric,
+    sums: GroupSums,
+    resampler: Resampler,
+    totals: Array,
+    value: float,
+    draws: Array,
+    error: float,
+    log: bool,
+) -> tuple[float, float]:
+    """Return the 2.5 % and 97.5 % quantiles of (draw - value)/(its own standard error)."""
+    assert metric.gradient is not None
+    gradients = metric.gradient(totals).reshape(resampler.draws, -1)
+    variance = np.zeros(resampler.draws)
+    for stratum, (units, values) in resampler.unit_sums(sums).items():
+        factor = resampler.factor(stratum)
+        for rows, weights in resampler.weight_chunks(stratum, units):
+            influence = gradients[rows] @ values.T
+            if len(units) == 2:
+                # One of two groups is drawn, so a draw has no spread of its own; the sample's stands in.
+                weights = np.ones_like(weights)
+                drawn: Array = np.full(len(weights), 2.0)
+                scale = 1.0
+            else:
+                drawn = weights.sum(axis=1) / factor
+                scale = factor
+            mass = weights.sum(axis=1)
+            mean = np.divide((weights * influence).sum(axis=1), mass, out=np.zeros_like(mass), where=mass > 0)
+            spread = (weights * (influence - mean[:, None]) ** 2).sum(axis=1)
+            variance[rows] += scale * spread * np.divide(drawn, drawn - 1, out=np.zeros_like(drawn), where=drawn > 1.5)
+    errors = np.sqrt(variance)
+    if log:
+        with np.errstate(divide="ignore"):
+            shift = np.log(draws) - math.log(value)
+        errors = np.divide(errors, draws, out=np.zeros_like(errors), where=draws > 0)
+        error = error / value
+    else:
+        shift = draws - value
+    known = errors > 1e-9 * error
+    ratio = np.where(shift > 0, np.inf, np.where(shift < 0, -np.inf, 0.0))
+    np.divide(shift, errors, out=ratio, where=known)
+    low, high = np.quantile(ratio, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], method="inverted_cdf")
+    return float(low), float(high)
+
+
+def estimate_order(
+    metric: Metric, values: ArrayLike, strata: Sequence[str], groups: Sequence[str], resampler: Resampler
+) -> Estimate:
+    """Estimate a metric of weighted values (median and the like), values (n,), with a percentile interval.
+
+    The percentiles are those of the normal at t(groups - strata), which widens the interval with few groups
+    (Hesterberg 2015, doi:10.1080/00031305.2015.1089789, "expanded percentile").
+    """
+    from scipy.special import ndtr
+
+    numbers = np.asarray(values, dtype=np.float64)
+    if not len(numbers):
+        return _without(None, 0, NO_ITEM)
+    value = float(metric.function(numbers, np.ones(len(numbers))))
+    count = len(set(zip(strata, groups, strict=True)))
+    names = np.array(strata)
+    places = {
+        stratum: (
+            rows := np.flatnonzero(names == stratum),
+            resampler.units(stratum, [groups[int(row)] for row in rows]),
+        )
+        for stratum in sorted(set(strata))
+    }
+    present = {stratum: len(np.unique(units)) for stratum, (_, units) in places.items()}
+    lonely = _lonely(present)
+    if lonely:
+        return _without(value, count, lonely)
+    counts = {stratum: resampler.counts(stratum) for stratum in places}
+    draws = np.zeros(resampler.draws)
+    step = max(1, 1_000_000 // len(numbers))
+    for start in range(0, resampler.draws, step):
+        stop = min(start + step, resampler.draws)
+        weights = np.zeros((stop - start, len(numbers)))
+        for stratum, (columns, units) in places.items():
+            weights[:, columns] = counts[stratum][start:stop][:, units] * resampler.factor(stratum)
+        draws[start:stop] = metric.function(numbers, weights)
+    df = float(sum(present.values()) - len(present))
+    usable = draws[~np.isnan(draws)]
+    reliable = count >= RELIABLE_GROUPS
+    if np.ptp(usable) == 0:
+        return Estimate(value, None, None, count, df, reliable, NO_VARIATION, draws)
+    tail = float(ndtr(-t_quantile(df)))
+    low, high = np.quantile(usable, [tail, 1 - tail], method="inverted_cdf")
+    return Estimate(value, float(low), float(high), count, df, reliable, None, draws, "percentile, expanded by t")
+
+
+def combine(
+    parts: Sequence[Estimate],
+    function: Callable[[Array], Array],
+    *,
+    names: Sequence[str] | None = None,
+    proportion: bool = False,
+    groups: int | None = None,
+    df: float | None = None,
+) -> Estimate:
+    """Estimate a function of finished values (a macro average, a composite, a difference) under the shared draws.
+
+    The interval is value ± t(df) SD(draws); df by Welch and Satterthwaite over the parts. A part without a value, or
+    whose groups cannot tell its spread (one group), leaves the whole without one and is named in `why_null`.
+
+    Args:
+        parts: the finished values, all from one resampler.
+        function: (..., parts) -> (...).
+        names: names of the parts for `why_null`; by default "part 1", ….
+        proportion: clip the interval to [0, 1], and at 0 or 1 without spread give Wilson with the effective number of
+            groups.
+        groups: number of distinct groups, where the caller knows it; by default the sum over parts.
+        df: degrees of freedom, where the parts share their groups and the sum of theirs would be too many.
+    """
+    names = names or [f"part {position}" for position in range(1, len(parts) + 1)]
+    count = sum(part.groups for part in parts) if groups is None else groups
+    if not parts:
+        return _without(None, 0, NO_ITEM)
+    for name, part in zip(names, parts, strict=True):
+        if part.value is None:
+            return _without(None, count, f"{name}: {part.why_null}")
+    values = np.array([part.value for part in parts], dtype=np.float64)
+    value = float(function(values))
+    for name, part in zip(names, parts, strict=True):
+        if part.draws is None:
+            return _without(value, count, f"{name}: {part.why_null}")
+    table = np.stack([part.draws for part in parts if part.draws is not None], axis=-1)
+    slopes = _slopes(function, values)
+    draws = function(table)
+    deviation = _deviation(draws)
+    # An undefined part (nothing of it was drawn) cannot be averaged in; the remaining draws tell the spread.
+    spreads = np.array([_deviation(table[:, column]) for column in range(len(parts))])
+    shares = (slopes * spreads) ** 2
+    part_df = np.array([max(part.df, 1.0) for part in parts])
+    if df is None:
+        mass = float((shares**2 / part_df).sum())
+        df = float(shares.sum() ** 2 / mass) if mass > 0 else float(part_df.sum())
+    reliable = df >= RELIABLE_GROUPS - 1
+    if deviation <= _ROUNDING * max(1.0, float(np.abs(slopes * values).sum())):
+        pull = np.abs(slopes)
+        if not (proportion and value in (0.0, 1.0) and pull.sum() > 0):
+            return Estimate(value, None, None, count, df, reliable, NO_VARIATION, draws)
+        pull = pull / pull.sum()
+        effective = 1.0 / float((pull**2 / np.array([part.groups for part in parts])).sum())
+        low, high = wilson(value, effective, t_quantile(df))
+        return Estimate(value, low, high, count, df, reliable, None, draws, "Wilson, effective number of groups, t")
+    half = t_quantile(df) * deviation
+    low, high = value - half, value + half
+    if proportion:
+        low, high = max(0.0, low), min(1.0, high)
+    return Estimate(value, low, high, count, df, reliable, None, draws, "bootstrap standard error, t")
+
+
+def difference(a: Estimate, b: Estimate, *, names: tuple[str, str] = ("first", "second")) -> Estimate:
+    """Estimate a - b of two models on the same items under the same draws; df = the smaller of the two."""
+
+    def subtract(values: Array) -> Array:
+        result: Array = values[..., 0] - values[..., 1]
+        return result
+
+    return combine([a, b], subtract, names=names, groups=max(a.groups, b.groups), df=max(1.0, min(a.df, b.df)))
+
+
+def _without(value: float | None, groups: int, why: str) -> Estimate:
+    return Estimate(value, None, None, groups, 0.0, False, why)
+
+
+def _lonely(units: Mapping[str, int]) -> str | None:
+    """Return why the spread between groups cannot be told, if some stratum has a single unit of resampling."""
+    single = [stratum for stratum, number in units.items() if number == 1]
+    if not single:
+        return None
+    return ONE_GROUP if len(units) == 1 else f"{ONE_GROUP} in '{single[0]}'"
+
+
+def _deviation(draws: Array) -> float:
+    usable = draws[~np.isnan(draws)]
+    return float(np.std(usable)) if len(usable) else 0.0
+
+
+def _slopes(function: Callable[[Array], Array], values: Array) -> Array:
+    """Return the derivative of the function in each part, by central differences."""
+    step = 1e-6
+    shifts = step * np.eye(len(values))
+    slopes: NDArray[np.float64] = (function(values + shifts) - function(values - shifts)) / (2 * step)
+    return slopes
