@@ -1,1 +1,20 @@
-"""TODO."""
+"""Scores to tables: one view, several formats."""
+
+from sonogauge.report._report import report, view_scores
+from sonogauge.report.cells import Cell, Column, Table, View
+from sonogauge.report.console import show
+from sonogauge.report.formats import FORMATS, render
+from sonogauge.report.published import published_rows
+
+__all__ = [
+    "FORMATS",
+    "Cell",
+    "Column",
+    "Table",
+    "View",
+    "published_rows",
+    "render",
+    "report",
+    "show",
+    "view_scores",
+]

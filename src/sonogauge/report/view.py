@@ -1,0 +1,100 @@
+"""From scores folders to the tables of a report; every format is made from this one view."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sonogauge.report import blocks, standings
+from sonogauge.report.board import Board
+from sonogauge.report.cells import Table, View
+from sonogauge.report.document import document
+from sonogauge.report.load import Scores
+
+SOURCES_NOTICE = "Intervals (95 %) speak of new patients from the same sources, not of other hospitals or devices."
+
+
+def build_view(scores: Sequence[Scores]) -> View:
+    """Return the view of one or several scores folders of one benchmark, shown under one protocol."""
+    board = Board.of(scores)
+    builders = (
+        standings.totals,
+        standings.leaderboard,
+        blocks.tasks,
+        blocks.other_metrics,
+        blocks.datasets,
+        blocks.dataset_metrics,
+        blocks.slices,
+        blocks.failures,
+        blocks.left_out,
+        blocks.abstention,
+        standings.baselines,
+        standings.in_domain,
+        standings.published,
+        standings.published_metrics,
+        blocks.signatures,
+    )
+    tables = [table for table in (build(board) for build in builders) if isinstance(table, Table) and table.rows]
+    return View(
+        title=board.spec.title,
+        facts=_facts(scores),
+        notices=_notices(board),
+        tables=tuple(tables),
+        documents=tuple(document(one) for one in scores),
+    )
+
+
+def _facts(scores: Sequence[Scores]) -> tuple[tuple[str, str], ...]:
+    first = scores[0]
+    parameters = first.manifest.parameters
+    facts = [
+        ("model", ", ".join(one.label for one in scores)),
+        ("benchmark", f"{first.manifest.name} {first.manifest.version}"),
+        ("protocol", first.protocol),
+        ("scenarios", ", ".join(dict.fromkeys(one.scenario_set for one in scores))),
+    ]
+    if "draws" in parameters:
+        facts.append(("intervals", f"95 %, {parameters['draws']} draws, seed {parameters.get('seed', 0)}"))
+    hashes = dict.fromkeys(source.hash[:12] for one in scores if (source := one.manifest.input("benchmark")))
+    if hashes:
+        facts.append(("data", ", ".join(hashes)))
+    return tuple(facts)
+
+
+def _notices(board: Board) -> tuple[str, ...]:
+    scores, spec = board.scores, board.spec
+    notices: list[str] = []
+    if spec.simulated:
+        notices.append("Simulated, not clinical.")
+    for one in scores:
+        name = f"{one.label}: " if len(scores) > 1 else ""
+        if one.counts.get("partial"):
+            why = "; ".join(str(reason) for reason in one.counts.get("partial_why", ()))
+            notices.append(f"{name}Partial{': ' + why if why else ''}.")
+        missing = [
+            pair if isinstance(pair, str) else "/".join(map(str, pair)) for pair in one.counts.get("missing", ())
+        ]
+        if missing:
+            notices.append(f"{name}Missing: {', '.join(missing)}.")
+        if one.in_domain:
+            notices.append(f"{one.label} was trained in-domain, on this benchmark's own train part.")
+    if len({source.hash for one in scores if (source := one.manifest.input("benchmark"))}) > 1:
+        notices.append("The folders score different builds of the benchmark; differences may come from the data.")
+    if len({one.scenario_set for one in scores}) > 1:
+        notices.append("The folders score different scenario sets; totals are not comparable.")
+    notices.extend(spec.notices)
+    for one in scores:
+        notices.extend(one.manifest.notices)
+    if licence := spec.licence or "; ".join(scores[0].manifest.licences):
+        notices.append(f"Licence of the data: {licence}.")
+    if any(fact.low is not None for one in scores for fact in one.own):
+        notices.append(SOURCES_NOTICE)
+    return tuple(_distinct(notices))
+
+
+def _distinct(notices: list[str]) -> list[str]:
+    # The scorer and the specification may state the same thing; letters alone decide.
+    kept: dict[str, str] = {}
+    for notice in notices:
+        line = " ".join(notice.split())
+        kept.setdefault("".join(character for character in line.casefold() if character.isalnum()), line)
+    return [line for key, line in kept.items() if key]
