@@ -87,7 +87,15 @@ def _grid(probe: Probe) -> tuple[Array, Array]:
         radius = sample + np.float32(probe.near)
         x = middle + radius * np.sin(angle)
         y = np.float32(probe.apex_y) + radius * np.cos(angle)
-    return x.astype(np.float32), y.astype(np.float32)
+    return _frozen(x, y)
+
+
+def _frozen(first: Array, second: Array) -> tuple[Array, Array]:
+    # Cached and shared between threads: nobody may write into them.
+    pair = first.astype(np.float32), second.astype(np.float32)
+    for array in pair:
+        array.flags.writeable = False
+    return pair
 
 
 @lru_cache(maxsize=8)
@@ -105,4 +113,4 @@ def _to_beams(probe: Probe) -> tuple[Array, Array]:
     sample = depth / np.float32(probe.depth) * np.float32(SAMPLES - 1)
     beam[outside] = -1
     sample[outside] = -1
-    return beam.astype(np.float32), sample.astype(np.float32)
+    return _frozen(beam, sample)
