@@ -39,7 +39,8 @@ def map_anatomy(raw: str | None, scenario: Scenario, spec: BenchmarkSpec) -> str
 
     >>> from sonogauge.benchmarks.spec import load_spec
     >>> spec = load_spec("u2bench")
-    >>> [map_anatomy(raw, spec.scenario("LL", "64"), spec) for raw in ("nan", "malignant breast cancer", "thyroid_left")]
+    >>> scenario = spec.scenario("LL", "64")
+    >>> [map_anatomy(raw, scenario, spec) for raw in ("nan", "malignant breast cancer", "thyroid_left")]
     ['breast', 'breast', 'thyroid']
     """
     if scenario.extra.get("anatomy_fixed") or is_missing(raw):
@@ -69,8 +70,8 @@ def map_keypoint(raw: str | None, scenario: Scenario) -> str | None:
 
     >>> from sonogauge.benchmarks.spec import load_spec
     >>> scenario = load_spec("u2bench").scenario("KD", "48")
-    >>> map_keypoint("anterior mitral hinge", scenario), map_keypoint("keypoint", scenario), map_keypoint("nan", scenario)
-    ('hinge point of the anterior mitral leaflet', None, None)
+    >>> [map_keypoint(raw, scenario) for raw in ("anterior mitral hinge", "keypoint", "nan")]
+    ['hinge point of the anterior mitral leaflet', None, None]
     """
     words = _known(raw, scenario) or _readable(raw)
     return None if words is None or words.casefold() in _GENERIC_POINT else words
