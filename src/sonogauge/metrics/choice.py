@@ -62,12 +62,19 @@ def confusion_statistics(reference_index: ArrayLike, predicted_index: ArrayLike,
     return result
 
 
-def _hits_gradient(sums: Array) -> Array:
+def hits_gradient(sums: Array) -> Array:
+    """Return the derivatives of a ratio of two sums, (..., 2)."""
     hits, count = sums[..., 0], sums[..., 1]
     return np.stack([ratio(np.ones_like(hits), count), -ratio(hits, count * count)], axis=-1)
 
 
-@metric("accuracy", statistic="hits", direction="up", identity=1.0, interval="proportion", gradient=_hits_gradient)
+def hit_share(sums: Array) -> Array:
+    """Return the ratio of two sums (..., 2); NaN where the second is 0."""
+    sums = np.asarray(sums, dtype=np.float64)
+    return ratio(sums[..., 0], sums[..., 1])
+
+
+@metric("accuracy", statistic="hits", direction="up", identity=1.0, interval="proportion", gradient=hits_gradient)
 def accuracy(sums: Array) -> Array:
     """Share of items answered right; failures count as wrong.
 
@@ -76,8 +83,7 @@ def accuracy(sums: Array) -> Array:
     >>> float(accuracy(np.array([3.0, 4.0])))
     0.75
     """
-    sums = np.asarray(sums, dtype=np.float64)
-    return ratio(sums[..., 0], sums[..., 1])
+    return hit_share(sums)
 
 
 def _parts(confusion: Array) -> tuple[Array, Array, Array]:

@@ -1,0 +1,262 @@
+"""The command line: one command, one function; bad input ends with one line and exit code 2."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from sonogauge import __version__
+from sonogauge._errors import BadInput
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(
+    name="sonogauge",
+    help="Build, run, score and compare ultrasound benchmarks for vision-language models, with honest numbers.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+BAD_INPUT = 2
+
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder made by sonogauge.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else to standard output.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"sonogauge {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def _say(*lines: str) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def _print_json(value: Any) -> None:
+    import json
+
+    print(json.dumps(value, ensure_ascii=False, sort_keys=True, allow_nan=False))
+
+
+@app.command("build")
+def build_command(
+    name: Annotated[str, typer.Argument(help="A benchmark (see `sonogauge benchmarks`).")],
+    out: Annotated[Path, typer.Option(help="Folder for the benchmark.")],
+    data: Annotated[Path | None, typer.Option(help="Folder with the raw data.")] = None,
+    max_dropped: Annotated[
+        float, typer.Option(help="Share of rows that may be dropped before the data are refused.")
+    ] = 0.05,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Turn raw data into a benchmark: questions, references, images.
+
+    Example: sonogauge build u2bench --data ~/u2-bench --out bench/u2
+    """
+    from sonogauge.build import build, build_report
+
+    manifest = build(name, data, out, max_dropped=max_dropped, seed=seed, overwrite=overwrite)
+    if as_json:
+        _print_json(manifest.model_dump(mode="json"))
+        return
+    for line in build_report(manifest):
+        print(line)
+    print(f"benchmark: {out}")
+
+
+@app.command("run")
+def run_command(
+    bench: Annotated[Path, typer.Argument(help="A benchmark folder.")],
+    model: Annotated[str, typer.Option(help="Who answers, for example baseline/majority.")],
+    out: Annotated[Path, typer.Option(help="Folder for the replies; the same command again goes on.")],
+    tasks: Annotated[str | None, typer.Option(help="Ask these tasks only, comma-separated.")] = None,
+    limit: Annotated[int | None, typer.Option(help="Ask at most so many items.")] = None,
+    max_failures: Annotated[
+        float, typer.Option(help="Share of failed requests above which the exit code is 1.")
+    ] = 0.05,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Put the questions of a benchmark to a model.
+
+    Example: sonogauge run bench/u2 --model baseline/majority --out runs/majority
+    """
+    from sonogauge.run import run
+
+    result = run(bench, model, out, limit=limit, tasks=tasks.split(",") if tasks else None, seed=seed)
+    if as_json:
+        _print_json(result.manifest.model_dump(mode="json"))
+    else:
+        done = ", ".join(f"{count} {status}" for status, count in result.statuses.items() if count)
+        print(f"replies: {done or 'none'}")
+        print(f"run: {out}")
+    raise typer.Exit(result.exit_code(max_failures))
+
+
+@app.command("score")
+def score_command(
+    path: Annotated[Path, typer.Argument(help="A run folder; with --replies the benchmark folder.")],
+    replies: Annotated[Path | None, typer.Option(help="JSON lines of replies made elsewhere (item_id, text).")] = None,
+    bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since the run.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the scores.")] = None,
+    protocol: Annotated[str, typer.Option(help="strict or published.")] = "strict",
+    weights: Annotated[str | None, typer.Option(help="Weights of the total named first: published or n_t.")] = None,
+    scenarios: Annotated[str | None, typer.Option(help="A scenario set, or 'present' for what has items.")] = None,
+    model: Annotated[str | None, typer.Option(help="Name of the model, for replies made elsewhere.")] = None,
+    draws: Annotated[int, typer.Option(help="Bootstrap draws.")] = 10_000,
+    tolerance: Annotated[float | None, typer.Option(help="Tolerance of numbers on the scaled range.")] = None,
+    failure_error: Annotated[str | None, typer.Option(help="Error of an unreadable number: worst or one.")] = None,
+    baselines: Annotated[bool, typer.Option(help="Score the non-reading baselines beside it.")] = True,
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+    as_json: Json = False,
+) -> None:
+    """Score replies under both protocols, with intervals, coverage and baselines.
+
+    Example: sonogauge score runs/majority --scenarios present --out scores/majority
+
+    Example: sonogauge score bench/u2 --replies replies.jsonl --json
+    """
+    import tempfile
+
+    from sonogauge.report import report
+    from sonogauge.score import score
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = out if out is not None else Path(scratch) / "scores"
+        score(
+            replies if replies is not None else path,
+            bench=path if replies is not None else bench,
+            out=folder,
+            protocol=protocol,
+            scenarios=scenarios,
+            weights=weights,
+            model=model,
+            draws=draws,
+            seed=seed,
+            tolerance=tolerance,
+            failure_error=failure_error,
+            baselines=baselines,
+            overwrite=overwrite,
+        )
+        if as_json:
+            print(report([folder], format="json", protocol=protocol).strip())
+        else:
+            _show([folder], protocol)
+    if out is not None:
+        _say(f"scores: {out}")
+
+
+def _show(scores: list[Path], protocol: str) -> None:
+    from sonogauge.report import view_scores
+    from sonogauge.report.console import show
+
+    show(view_scores(scores, protocol), _console())
+
+
+def _console() -> Console:
+    from rich.console import Console
+
+    # A pipe has no width of its own; tables must not be cut in it.
+    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+
+
+@app.command("report")
+def report_command(
+    scores: Annotated[list[Path], typer.Argument(help="One or several scores folders of one benchmark.")],
+    format: Annotated[str, typer.Option(help="md, csv, latex or json.")] = "md",
+    out: Annotated[Path | None, typer.Option(help="File to write; without it the text is printed.")] = None,
+    protocol: Annotated[str, typer.Option(help="strict or published.")] = "strict",
+) -> None:
+    """Render scores as tables.
+
+    Example: sonogauge report scores/majority scores/gpt --format latex --out table.tex
+    """
+    from sonogauge.report import report
+
+    text = report(scores, out, format, protocol)
+    if out is None:
+        print(text, end="" if text.endswith("\n") else "\n")
+    else:
+        _say(f"report: {out}")
+
+
+@app.command("demo")
+def demo_command(
+    out: Annotated[Path, typer.Option(help="Folder for all the demo makes.")] = Path("demo"),
+    seed: Seed = 0,
+) -> None:
+    """Build the synthetic benchmark, run baselines and an image-reading reference model, score and show them.
+
+    Needs no download and no key. Simulated images, not clinical.
+
+    Example: sonogauge demo --out demo
+    """
+    from sonogauge.demo import demo
+
+    demo(out, seed=seed, console=_console())
+
+
+@app.command("benchmarks")
+def benchmarks_command(as_json: Json = False) -> None:
+    """List the benchmarks that ship with this version.
+
+    Example: sonogauge benchmarks
+    """
+    from sonogauge.benchmarks import known_benchmarks, load_spec
+
+    specs = [load_spec(name) for name in known_benchmarks()]
+    if as_json:
+        _print_json(
+            [
+                {
+                    "name": one.name,
+                    "version": one.version,
+                    "title": one.title,
+                    "licence": one.licence,
+                    "tasks": list(one.tasks),
+                    "scenarios": len(one.scenarios),
+                    "sets": list(one.sets),
+                    "citation": one.citation,
+                }
+                for one in specs
+            ]
+        )
+        return
+    for one in specs:
+        print(f"{one.name} {one.version}: {one.title}")
+        print(f"  {len(one.scenarios)} scenarios, tasks {', '.join(one.tasks)}; sets {', '.join(one.sets)}")
+        print(f"  licence of the data: {one.licence}")
+
+
+def main() -> NoReturn:
+    """Run the command line; the console script."""
+    try:
+        app(standalone_mode=True)
+    except BadInput as error:
+        _say(f"error: {error}")
+        sys.exit(BAD_INPUT)
+    except BrokenPipeError:
+        # The reader of a pipe went away; closing stderr keeps the interpreter from complaining at exit.
+        sys.stderr.close()
+        sys.exit(1)
+    sys.exit(0)

@@ -1,0 +1,366 @@
+"""The public function of this step: replies to scores, under both protocols, with baselines beside the model."""
+
+from __future__ import annotations
+
+from collections import Counter as Tally
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sonogauge import __version__
+from sonogauge._errors import BadInput
+from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, read_spec
+from sonogauge.folders import Folder, FolderWriter, Input, Manifest, new_folder, write_bytes
+from sonogauge.items import Item
+from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_bound
+from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_strict
+from sonogauge.score.compose import Verdict, composite_values, verdicts
+from sonogauge.score.published import count_published, load_published
+from sonogauge.score.replies import Reply, ReplySource, check_ids, join, read_jsonl, read_run
+from sonogauge.score.rows import RowContext, metric_rows
+from sonogauge.score.values import ModelValues, evaluate
+from sonogauge.stats.resample import Resampler
+from sonogauge.tables import key_of
+
+PROTOCOLS: Final = ("strict", "published")
+PRESENT: Final = "present"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What scoring found; the rows are those of the tables `metrics` and `score_items`.
+
+    path: where they were written, None if nowhere. shown: the protocol asked for.
+    """
+
+    spec: BenchmarkSpec
+    manifest: Manifest
+    metrics: list[dict[str, Any]]
+    shown: str
+    path: Path | None = None
+    verdicts: list[Verdict] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Job:
+    spec: BenchmarkSpec
+    source: ReplySource
+    bench: Folder
+    items: list[Item]
+    train: list[Item]
+    scenarios: tuple[Scenario, ...]
+    scenario_set: str
+    parameters: dict[str, Any]
+    resampler: Resampler
+
+    def context(self, model: str, protocol: str, variant: str, origin: str, doubt: str | None = None) -> RowContext:
+        p = self.parameters
+        return RowContext(self.spec, model, protocol, variant, self.scenario_set, origin, p["draws"], p["seed"], doubt)
+
+
+def score(
+    replies: Path | str,
+    *,
+    bench: Path | str | None = None,
+    out: Path | str | None = None,
+    protocol: str = "strict",
+    scenarios: str | None = None,
+    weights: str | None = None,
+    model: str | None = None,
+    draws: int = 10_000,
+    seed: int = 0,
+    tolerance: float | None = None,
+    failure_error: str | None = None,
+    baselines: bool = True,
+    overwrite: bool = False,
+) -> Scores:
+    """Score a run folder, or a JSONL file of replies made elsewhere.
+
+    Both protocols are computed where the benchmark has a published one; `protocol` is the one shown.
+
+    Args:
+        replies: a run folder, or a `.jsonl` file (then `bench` is needed).
+        bench: benchmark folder; for a run, by default the one its manifest names.
+        out: folder for the scores; None writes nothing.
+        protocol: "strict" or "published".
+        scenarios: a scenario set of the benchmark, or "present" = what has items; default of the benchmark.
+        weights: weight table of the total that is named first ("published", "n_t").
+        model: name to show instead of the one in the replies.
+        draws, seed: of the bootstrap.
+        tolerance: absolute tolerance on the scaled value; default of the benchmark.
+        failure_error: error of a number that could not be read: "worst" in range, or "one".
+        baselines: also score the non-reading baselines on the same items.
+        overwrite: replace existing scores at `out`.
+
+    Raises:
+        BadInput: replies of another benchmark, doubled or unknown ids, no published protocol, an unknown set.
+    """
+    source, folder = _open(Path(replies), Path(bench) if bench is not None else None, model)
+    spec = read_spec(folder.path)
+    _check_options(spec, protocol, weights, draws, failure_error)
+    train, items = _items(folder, source)
+    by_id = {item.item_id: item for item in items}
+    check_ids(source, by_id, folder.path)
+    set_name = scenarios or spec.default_set
+    parameters: dict[str, Any] = {
+        "model": source.model,
+        "scenario_set": set_name,
+        "weights": weights or next((one.weights for one in spec.composites.values()), None),
+        "draws": draws,
+        "seed": seed,
+        "tolerance": tolerance if tolerance is not None else spec.parameters.get("tolerance", 0.1),
+        "failure_error": failure_error or spec.parameters.get("failure_error", "worst"),
+        "protocols": [name for name in PROTOCOLS if name == "strict" or name in spec.protocols],
+        "baselines": baselines,
+    }
+    scored = [item for item in items if source.asked is None or item.item_id in source.asked]
+    chosen = _present(spec, scored) if set_name == PRESENT else spec.scenario_set(set_name)
+    pairs = {one.key for one in chosen}
+    job = _Job(
+        spec=spec,
+        source=source,
+        bench=folder,
+        items=[item for item in scored if (item.task, item.dataset) in pairs],
+        train=train,
+        scenarios=chosen,
+        scenario_set=set_name,
+        parameters=parameters,
+        resampler=Resampler(_groups(scored), draws=draws, seed=seed),
+    )
+    if out is None:
+        metrics, manifest, found = _score(job, None)
+        return Scores(spec, manifest, metrics, protocol, None, found)
+    with new_folder(out, overwrite=overwrite) as writer:
+        metrics, manifest, found = _score(job, writer)
+        writer.table("metrics").write(metrics)
+        write_bytes(writer.path / SPEC_FILE, dump_spec(spec).encode())
+        manifest = writer.finish(manifest)
+    return Scores(spec, manifest, metrics, protocol, Path(out), found)
+
+
+def _open(replies: Path, bench: Path | None, model: str | None) -> tuple[ReplySource, Folder]:
+    if replies.is_dir():
+        source = read_run(replies)
+        given = Folder(replies, "run").manifest.input("benchmark")
+        if given is None:
+            raise BadInput("its manifest names no benchmark", file=replies, fix="make the run again")
+        folder = Folder(bench if bench is not None else given.path, "benchmark")
+        if folder.manifest.hash != given.hash:
+            raise BadInput(
+                f"a run of another benchmark than {folder.path} (content hash {given.hash[:12]}, "
+                f"here {folder.manifest.hash[:12]})",
+                file=replies,
+                fix="name the benchmark it was run on with --bench, or run again",
+            )
+        return source, folder
+    if bench is None:
+        if replies.exists():
+            raise BadInput("a file of replies needs its benchmark", file=replies, fix="score --replies FILE BENCH")
+        raise BadInput("no such run folder or file", file=replies)
+    folder = Folder(bench, "benchmark")
+    return read_jsonl(replies, model, _image_hashes(folder)), folder
+
+
+def _image_hashes(folder: Folder) -> dict[str, str]:
+    cases = {row["case_id"]: row["sha256"] for row in folder.rows("cases", ["case_id", "sha256"])}
+    return {
+        row["item_id"]: cases[row["images"][0]["case_id"]]
+        for row in folder.rows("items", ["item_id", "images"])
+        if row["images"] and row["images"][0]["case_id"] in cases
+    }
+
+
+def _items(folder: Folder, source: ReplySource) -> tuple[list[Item], list[Item]]:
+    train, scored = [], []
+    columns = [name for name in _ITEM_COLUMNS]
+    for row in folder.rows("items", columns):
+        item = Item.from_row({"images": (), **row})
+        if item.split == source.split:
+            scored.append(item)
+        elif item.split == "train":
+            train.append(item)
+    return train, scored
+
+
+_ITEM_COLUMNS: Final = (
+    "item_id",
+    "task",
+    "dataset",
+    "source",
+    "group",
+    "split",
+    "answer",
+    "reference",
+    "reference_state",
+    "chance",
+    "anatomy",
+    "determinable",
+    "meta",
+)
+
+
+def _check_options(
+    spec: BenchmarkSpec, protocol: str, weights: str | None, draws: int, failure_error: str | None
+) -> None:
+    if protocol not in PROTOCOLS:
+        raise BadInput(f"no protocol '{protocol}'", fix="known: " + ", ".join(PROTOCOLS))
+    if protocol != "strict" and protocol not in spec.protocols:
+        raise BadInput(f"{spec.name} has no published protocol: {spec.no_published}", fix="use --protocol strict")
+    if weights is not None and weights not in spec.weights:
+        raise BadInput(f"no weights '{weights}' in {spec.name}", fix="known: " + ", ".join(spec.weights))
+    if draws < 100:
+        raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
+    if failure_error not in (None, "worst", "one"):
+        raise BadInput(f"unknown failure error '{failure_error}'", fix="use worst or one")
+
+
+def _present(spec: BenchmarkSpec, items: Sequence[Item]) -> tuple[Scenario, ...]:
+    usable = {(item.task, item.dataset) for item in items if item.reference_state == "ok"}
+    return tuple(one for one in spec.scenarios if one.key in usable)
+
+
+def _groups(items: Sequence[Item]) -> dict[str, list[str]]:
+    groups: dict[str, set[str]] = {}
+    for item in items:
+        groups.setdefault(item.source, set()).add(item.group)
+    return {source: sorted(found) for source, found in sorted(groups.items())}
+
+
+def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]], Manifest, list[Verdict]]:
+    spec, source = job.spec, job.source
+    item_rows: list[dict[str, Any]] = []
+    sink = item_rows.append if writer is not None else None
+    cells = count_strict(join(source, job.items), cell_options(job.items), source.model, job.parameters, sink)
+    beside = _baselines(job) if job.parameters["baselines"] else {}
+    rows: list[dict[str, Any]] = []
+    found: list[Verdict] = []
+    failures: dict[str, dict[str, int]] = {}
+    for variant in sorted({key[0] for key in cells}):
+        values = _evaluate(job, _of_variant(cells, variant))
+        totals = composite_values(spec, values, beside)
+        rows += metric_rows(job.context(source.model, "strict", variant, "computed"), values, totals)
+        if not variant:
+            found = verdicts(spec, values, beside)
+    for name, values in beside.items():
+        bound = is_upper_bound(name, job.train)
+        doubt = "upper bound: counted on the items themselves, no training part" if bound else None
+        totals = composite_values(spec, values, beside)
+        rows += metric_rows(job.context(f"baseline/{name}", "strict", "", "baseline", doubt), values, totals)
+    if "published" in job.parameters["protocols"]:
+        published_rows, failures["published"] = _published(job, sink)
+        rows += published_rows
+    if writer is not None:
+        keys = key_of("score_items")
+        item_rows.sort(key=lambda row: tuple(row[key] for key in keys))
+        writer.table("score_items").write(item_rows)
+    keys = key_of("metrics")
+    rows.sort(key=lambda row: tuple(row[key] for key in keys))
+    return rows, _manifest(job, cells, found, failures), found
+
+
+def _of_variant(cells: Mapping[CellKey, Cell], variant: str) -> dict[tuple[str, str], Cell]:
+    return {(task, dataset): cell for (own, task, dataset), cell in cells.items() if own == variant}
+
+
+def _evaluate(job: _Job, cells: Mapping[tuple[str, str], Cell], headline_only: bool = False) -> ModelValues:
+    return evaluate(
+        job.spec,
+        cells,
+        job.scenarios,
+        job.resampler,
+        headline_only=headline_only,
+        need_all=job.scenario_set != PRESENT,
+    )
+
+
+def _baselines(job: _Job) -> dict[str, ModelValues]:
+    options = cell_options(job.items)
+    out = {}
+    for name in NON_READING:
+        texts = baseline_replies(name, job.items, job.train, job.parameters["seed"])
+        pairs = [
+            (item, Reply(item.item_id, "", 0, "", "ok", text))
+            for item, text in zip(job.items, texts, strict=True)
+            if text is not None
+        ]
+        cells = count_strict(pairs, options, f"baseline/{name}", job.parameters)
+        out[name] = _evaluate(job, _of_variant(cells, ""), headline_only=True)
+    return out
+
+
+def _published(job: _Job, sink: Sink | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
+    rule = load_published(job.spec.protocols["published"])
+    variants = sorted({reply.variant for reply in job.source.replies})
+    by_id: dict[str, list[Reply]] = {}
+    for reply in job.source.replies:
+        by_id.setdefault(reply.item_id, []).append(reply)
+    rows: list[dict[str, Any]] = []
+    unvaried: dict[str, int] = {}
+    for variant in variants:
+        pairs = []
+        for item in job.items:
+            own = [one for one in sorted(by_id.get(item.item_id, [])) if one.variant == variant]
+            pairs += [(item, one) for one in own] or [(item, Reply(item.item_id, variant, 0, "", "missing", None))]
+        values, totals, failures = count_published(job.spec, job.scenarios, pairs, rule, job.source.model, sink)
+        rows += metric_rows(job.context(job.source.model, "published", variant, "computed"), values, totals)
+        if not variant:
+            unvaried = failures
+    return rows, unvaried
+
+
+def _manifest(
+    job: _Job,
+    cells: Mapping[CellKey, Cell],
+    found: Sequence[Verdict],
+    failures: Mapping[str, Mapping[str, int]],
+) -> Manifest:
+    spec, source = job.spec, job.source
+    base = _of_variant(cells, "") or _of_variant(cells, min((key[0] for key in cells), default=""))
+    reasons: Tally[str] = Tally()
+    excluded: Tally[str] = Tally()
+    abstention: dict[str, dict[str, int]] = {}
+    references: dict[str, dict[str, int]] = {}
+    for (task, dataset), cell in sorted(base.items()):
+        reasons.update(cell.reasons)
+        excluded.update(cell.excluded)
+        if cell.abstention:
+            abstention[f"{task}/{dataset}"] = dict(sorted(cell.abstention.items()))
+        if cell.references:
+            references[f"{task}/{dataset}"] = dict(sorted(cell.references.items()))
+    missing = [f"{one.task}/{one.dataset}" for one in job.scenarios if not (one.key in base and base[one.key].n)]
+    why = []
+    if job.scenario_set == PRESENT and len(job.scenarios) < len(spec.scenario_set(spec.default_set)):
+        why.append(f"only {len(job.scenarios)} scenarios have items")
+    if source.asked is not None:
+        why.append(f"the run asked {len(source.asked)} items")
+    if missing and job.scenario_set != PRESENT:
+        why.append(f"{len(missing)} of {len(job.scenarios)} scenarios of the set '{job.scenario_set}' are missing")
+    notices = [*spec.notices]
+    if spec.simulated:
+        notices.append("Simulated images, not clinical: nothing here speaks of patients.")
+    return Manifest(
+        kind="scores",
+        maker=f"sonogauge {__version__}",
+        name=spec.name,
+        version=spec.version,
+        inputs=[
+            Input(role="benchmark", path=str(job.bench.path), hash=job.bench.manifest.hash),
+            Input(role="replies", path=str(source.path), hash=source.content_hash),
+        ],
+        parameters=job.parameters,
+        counts={
+            "scored": sum(cell.n for cell in base.values()),
+            "valid": sum(cell.valid for cell in base.values()),
+            "failures": {"strict": dict(sorted(reasons.items())), **failures},
+            "excluded": dict(sorted(excluded.items())),
+            "abstention": abstention,
+            "references": references,
+            "verdicts": {one.task: {k: v for k, v in asdict(one).items() if k != "task"} for one in found},
+            "partial": bool(why),
+            "partial_why": why,
+            "missing": missing,
+        },
+        licences=job.bench.manifest.licences,
+        notices=notices,
+    )

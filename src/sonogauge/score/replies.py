@@ -1,0 +1,223 @@
+"""Replies from anywhere, joined to the items of a benchmark by id.
+
+A join is by item id, never by row order. Ids that the benchmark does not know, doubled keys and replies to another
+benchmark are faults of structure; an item that was asked and has no reply is a failure with the reason `missing`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from sonogauge._errors import BadInput
+from sonogauge.folders import Folder
+from sonogauge.items import Item
+from sonogauge.tables import REPLY_STATUSES
+
+TEXT_COLUMNS = ("text", "reply", "response", "prediction")
+
+
+class Reply(NamedTuple):
+    """What scoring needs of a reply; `status` is "missing" for an item without one."""
+
+    item_id: str
+    variant: str
+    epoch: int
+    rater_id: str
+    status: str
+    text: str | None
+
+
+@dataclass(frozen=True)
+class ReplySource:
+    """Replies to one benchmark and what is known of how they came about.
+
+    asked: ids that were asked; None = all items of `split`. identity: the parameters of the run.
+    file: where rows are counted for messages.
+    """
+
+    model: str
+    replies: Sequence[Reply]
+    content_hash: str
+    path: Path
+    asked: frozenset[str] | None = None
+    split: str = "test"
+    identity: Mapping[str, Any] | None = None
+    file: Path | None = None
+
+
+def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, str] | None = None) -> ReplySource:
+    """Read replies made elsewhere: one JSON object a line with `item_id` and `text`.
+
+    Optional fields: `status` (ok, truncated, error), `variant`, `epoch`, `rater_id`, `model`, `image_sha256`.
+    `reply`, `response` and `prediction` are read as `text`, `id` as `item_id`.
+
+    image_hashes: item id to SHA-256 of its first image; a reply that names another image is an error.
+
+    Raises:
+        BadInput: a line that is not a JSON object, a missing or wrong field, several models.
+    """
+    import hashlib
+
+    if not path.is_file():
+        raise BadInput("no such file", file=path)
+    digest = hashlib.sha256()
+    replies: list[Reply] = []
+    models: set[str] = set()
+    with path.open("rb") as stream:
+        for number, line in enumerate(stream, start=1):
+            digest.update(line)
+            if line.strip():
+                row = _json_object(line, path, number)
+                replies.append(_reply(row, path, number))
+                if "model" in row:
+                    models.add(str(row["model"]))
+                _check_image(row, replies[-1].item_id, image_hashes, path, number)
+    if not replies:
+        raise BadInput("no replies in it", file=path)
+    if len(models) > 1:
+        raise BadInput(f"replies of {len(models)} models", file=path, field="model", fix="write one file per model")
+    name = model or (models.pop() if models else path.stem)
+    return ReplySource(name, replies, digest.hexdigest(), path, file=path)
+
+
+def _json_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
+    try:
+        row = json.loads(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise BadInput(f"not JSON ({error})", file=path, row=number, fix="write one JSON object a line") from error
+    if not isinstance(row, dict):
+        raise BadInput("not a JSON object", file=path, row=number, fix='write {"item_id": …, "text": …}')
+    return row
+
+
+def _reply(row: Mapping[str, Any], path: Path, number: int) -> Reply:
+    item_id = row.get("item_id", row.get("id"))
+    if not isinstance(item_id, str) or not item_id:
+        raise BadInput("no item id", file=path, row=number, field="item_id", fix="use the ids of the benchmark's items")
+    status = row.get("status", "ok")
+    if status not in REPLY_STATUSES:
+        raise BadInput(
+            f"unknown status {status!r}", file=path, row=number, field="status", fix="use " + ", ".join(REPLY_STATUSES)
+        )
+    column = next((name for name in TEXT_COLUMNS if name in row), None)
+    if column is None and status == "ok":
+        raise BadInput("no reply text", file=path, row=number, field="text", fix="an empty reply is an empty string")
+    text = row.get(column) if column else None
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        text = json.dumps(text)
+    if text is not None and not isinstance(text, str):
+        raise BadInput(f"not a text but {type(text).__name__}", file=path, row=number, field=column)
+    if text is None and status == "ok":
+        raise BadInput("null text", file=path, row=number, field=column, fix='say "status": "error" if it failed')
+    epoch = row.get("epoch", 0)
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+        raise BadInput(f"not a count: {epoch!r}", file=path, row=number, field="epoch")
+    return Reply(item_id, str(row.get("variant") or ""), epoch, str(row.get("rater_id") or ""), status, text)
+
+
+def _check_image(
+    row: Mapping[str, Any], item_id: str, hashes: Mapping[str, str] | None, path: Path, number: int
+) -> None:
+    said = row.get("image_sha256")
+    if said and hashes is not None and item_id in hashes and hashes[item_id] != said:
+        raise BadInput(
+            f"reply to another image than item {item_id}",
+            file=path,
+            row=number,
+            field="image_sha256",
+            fix="ask the model about the images of this benchmark",
+        )
+
+
+def read_run(path: Path) -> ReplySource:
+    """Read the replies of a run folder.
+
+    Raises:
+        BadInput: not a run, or a run that has not written its replies table.
+    """
+    folder = Folder(path, "run")
+    manifest = folder.manifest
+    columns = [*Reply._fields]
+    replies = [Reply(**row) for row in folder.rows("replies", columns)]
+    asked = manifest.counts.get("asked") or {}
+    part = asked.get("limit") is not None or asked.get("tasks") is not None
+    return ReplySource(
+        model=manifest.name,
+        replies=replies,
+        content_hash=manifest.tables["replies"].hash,
+        path=folder.path,
+        # A run that was limited holds a reply, good or bad, to each item it asked.
+        asked=frozenset(reply.item_id for reply in replies) if part else None,
+        split=str(asked.get("split") or "test"),
+        identity=manifest.parameters,
+        file=folder.file("replies"),
+    )
+
+
+def check_ids(source: ReplySource, items: Mapping[str, Item], bench: Path) -> None:
+    """Refuse unknown ids and doubled keys.
+
+    Raises:
+        BadInput: naming the first offender, its row and what to do.
+    """
+    file = source.file or source.path
+    known = sum(reply.item_id in items for reply in source.replies)
+    if not known:
+        raise BadInput(
+            f"none of its {len(source.replies)} item ids is in the benchmark",
+            file=file,
+            field="item_id",
+            fix=f"these are replies to another benchmark than {bench}",
+        )
+    seen: set[tuple[str, str, int, str]] = set()
+    for number, reply in enumerate(source.replies, start=1):
+        if reply.item_id not in items:
+            raise BadInput(
+                f"no item '{reply.item_id}' in {bench}",
+                file=file,
+                row=number,
+                field="item_id",
+                fix="remove the row or name the right benchmark",
+            )
+        if reply[:4] in seen:
+            raise BadInput(
+                f"a second reply to '{reply.item_id}'",
+                file=file,
+                row=number,
+                field="item_id",
+                fix="keep one reply for each item, variant, epoch and rater",
+            )
+        seen.add(reply[:4])
+
+
+def join(source: ReplySource, items: Sequence[Item]) -> Iterator[tuple[Item, Reply]]:
+    """Yield each item with each of its replies, in the order of items; `missing` where a reply was due.
+
+    A reply is due for every asked item in the unvaried run, and in a variant for every asked item of the
+    (task, dataset) pairs that the variant has replies to, once per epoch. Human raters answer what they like.
+    """
+    by_item: dict[str, list[Reply]] = {}
+    cells = {item.item_id: (item.task, item.dataset) for item in items}
+    due: dict[str, tuple[set[tuple[str, str]] | None, set[int]]] = {}
+    for reply in source.replies:
+        by_item.setdefault(reply.item_id, []).append(reply)
+        if not reply.rater_id:
+            pairs, epochs = due.setdefault(reply.variant, (None if not reply.variant else set(), set()))
+            if pairs is not None:
+                pairs.add(cells[reply.item_id])
+            epochs.add(reply.epoch)
+    for item in items:
+        replies = sorted(by_item.get(item.item_id, []))
+        yield from ((item, reply) for reply in replies)
+        if source.asked is not None and item.item_id not in source.asked:
+            continue
+        have = {(reply.variant, reply.epoch) for reply in replies if not reply.rater_id}
+        for variant, (pairs, epochs) in sorted(due.items(), key=lambda one: one[0]):
+            if pairs is None or (item.task, item.dataset) in pairs:
+                for epoch in sorted(epochs):
+                    if (variant, epoch) not in have:
+                        yield item, Reply(item.item_id, variant, epoch, "", "missing", None)
