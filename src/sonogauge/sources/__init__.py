@@ -1,1 +1,1 @@
-"""TODO."""
+"""Foreign data in: readers of file formats, and one module for each known data set."""
