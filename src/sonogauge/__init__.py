@@ -1,3 +1,34 @@
-"""Build, run, score and compare ultrasound benchmarks for vision-language models."""
+"""Build, run, score and compare ultrasound benchmarks for vision-language models.
+
+The public functions are loaded on first use: `build`, `run`, `score`, `report`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from sonogauge._errors import BadInput
+    from sonogauge.build import build
+    from sonogauge.report import report
+    from sonogauge.run import run
+    from sonogauge.score import score
+
+_PUBLIC = {
+    "BadInput": "sonogauge._errors",
+    "build": "sonogauge.build",
+    "report": "sonogauge.report",
+    "run": "sonogauge.run",
+    "score": "sonogauge.score",
+}
+
+__all__ = ["BadInput", "__version__", "build", "report", "run", "score"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        return getattr(import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module 'sonogauge' has no attribute '{name}'")

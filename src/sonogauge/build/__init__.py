@@ -7,6 +7,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from sonogauge._callable import make_callable
 from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
 from sonogauge.folders import Manifest
@@ -44,3 +45,6 @@ def build(name: str, data: Path | str | None, out: Path | str, **options: Any) -
     if data is None:
         raise BadInput(f"'{name}' needs your copy of its data", field="data", fix="pass --data DIR")
     return builder(Path(data), Path(out), **options)
+
+
+make_callable(__name__)

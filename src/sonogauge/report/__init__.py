@@ -1,6 +1,7 @@
 """Scores to tables: one view, several formats."""
 
-from sonogauge.report._report import report, view_scores
+from sonogauge._callable import make_callable
+from sonogauge.report._report import report, view_rows, view_scores
 from sonogauge.report.cells import Cell, Column, Table, View
 from sonogauge.report.console import show
 from sonogauge.report.formats import FORMATS, render
@@ -16,5 +17,8 @@ __all__ = [
     "render",
     "report",
     "show",
+    "view_rows",
     "view_scores",
 ]
+
+make_callable(__name__)
