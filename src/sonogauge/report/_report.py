@@ -2,19 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from sonogauge.folders import write_bytes
+from sonogauge._errors import BadInput
+from sonogauge.benchmarks.spec import BenchmarkSpec
+from sonogauge.folders import Manifest, write_bytes
 from sonogauge.report.cells import View
 from sonogauge.report.formats import FORMATS, render
-from sonogauge.report.load import load_scores
+from sonogauge.report.load import load_scores, make_scores
 from sonogauge.report.view import build_view
 
 
 def view_scores(scores: Sequence[Path | str], protocol: str = "strict") -> View:
     """Return the view of scores folders; see `report` for what is bad input."""
     return build_view(load_scores(scores, protocol))
+
+
+def view_rows(
+    spec: BenchmarkSpec, manifest: Manifest, rows: Sequence[Mapping[str, Any]], protocol: str = "strict"
+) -> View:
+    """Return the view of scores that were not written to a folder.
+
+    Args:
+        spec: the benchmark.
+        manifest: as it would be written; its parameter "model" names the model.
+        rows: rows of `tables.METRICS`.
+        protocol: which protocol's numbers to show.
+
+    Raises:
+        BadInput: no computed rows under that protocol.
+    """
+    label = str(manifest.parameters.get("model") or manifest.name)
+    return build_view([make_scores(Path("scores"), manifest, spec, rows, protocol, label)])
 
 
 def report(
@@ -42,7 +63,5 @@ def report(
 
 
 def _refuse_folder(target: Path) -> None:
-    from sonogauge._errors import BadInput
-
     if target.is_dir():
         raise BadInput("is a folder", file=target, fix="name a file for the report")

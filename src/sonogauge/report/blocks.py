@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from sonogauge.report.board import Board, Line, Place
-from sonogauge.report.cells import Cell, Column, Fact, Table, arrow, count, metric, text
-from sonogauge.report.load import BASELINE_PREFIX
+from sonogauge.report.cells import Cell, Column, Fact, Table, arrow, count, metric, text, unit_of
 
 # Suffix of the case-weighted mean beside the unweighted one.
 CASES = "_cases"
@@ -18,11 +17,11 @@ def _coverage(fact: Fact | None) -> list[Cell]:
     return [text(f"{fact.valid if fact.valid is not None else fact.n}/{fact.n}"), count(fact.excluded or 0)]
 
 
-_COVERAGE = [Column("Valid/n", right=True), Column("Excluded", right=True)]
+_COVERAGE = [Column("Valid/n", right=True), Column("Excl.", right=True, spare=1)]
 
 
-def _by_cases(board: Board) -> bool:
-    return any(_is_by_cases(line, place) for line in board.lines for place in line.facts)
+def _by_cases(board: Board, places: Iterable[Place]) -> bool:
+    return any((*place[:3], place[3] + CASES) in line.facts for line in board.lines for place in places)
 
 
 def _is_by_cases(line: Line, place: Place) -> bool:
@@ -31,30 +30,29 @@ def _is_by_cases(line: Line, place: Place) -> bool:
     return name.endswith(CASES) and (task, dataset, part, name.removesuffix(CASES)) in line.facts
 
 
-def _case_columns(board: Board) -> list[Column]:
-    return [Column("By cases", right=True)] if _by_cases(board) else []
+def _case_cell(line: Line, place: Place) -> Cell:
+    fact = line.facts.get((*place[:3], place[3] + CASES))
+    return metric(fact) if fact else text("")
 
 
-def _case_cells(board: Board, line: Line, task: str, part: str, name: str) -> list[Cell]:
-    if not _by_cases(board):
-        return []
-    fact = line.facts.get((task, "", part, name + CASES))
-    return [metric(fact) if fact else text("")]
+_CASE_COLUMN = Column("By cases", right=True, spare=3)
 
 
 def tasks(board: Board) -> Table:
     """The headline of every task: value, coverage, chance, best non-reading baseline and verdict."""
+    by_cases = _by_cases(board, [(code, "", "", name) for code, name in board.headlines()])
     columns = [
         Column("Task"),
         *board.model_columns(),
         Column("Metric"),
         Column("Value", right=True),
-        *_case_columns(board),
+        *([_CASE_COLUMN] if by_cases else []),
         *_COVERAGE,
-        Column("Sets", right=True),
-        Column("Smallest n", right=True),
-        Column("Chance", right=True),
+        Column("Sets", right=True, spare=6),
+        Column("Least n", right=True, spare=5),
+        Column("Chance", right=True, spare=4),
         Column("Best non-reading", right=True),
+        Column("Difference", right=True, spare=2),
         Column("Verdict"),
     ]
     rows = []
@@ -69,23 +67,25 @@ def tasks(board: Board) -> Table:
                     *board.model_cells(line),
                     text(shown),
                     metric(fact),
-                    *_case_cells(board, line, code, "", name),
+                    *([_case_cell(line, (code, "", "", name))] if by_cases else []),
                     *_coverage(fact),
-                    count(len(sizes)) if sizes else text(""),
-                    count(min(sizes)) if sizes else text(""),
+                    count(len(sizes) or None),
+                    count(min(sizes, default=None)),
                     _chance(fact),
                     _best(board, line, code, "", name),
-                    text(_verdict(board, line, code)),
+                    *_verdict(board, line, code, name),
                 ]
             )
     titles = [f"{code} {board.spec.tasks[code].title}" for code in board.codes() if code in board.spec.tasks]
     notes = [f"{'; '.join(titles)}."] if titles else []
     notes.append(
         "Value = unweighted mean over the task's data sets, by cases = weighted by their n. "
-        "n counts failed replies, not excluded items; valid = replies that could be read."
+        "n counts failed replies, not excluded items; valid = replies that could be read; least n = smallest data set."
     )
     if any(board.verdict(line, code) for line in board.lines for code in board.codes()):
-        notes.append("Verdict: difference to the best baseline that does not look at the image, with its interval.")
+        notes.append(
+            "Difference to the best baseline that does not look at the image, with its interval; positive is better."
+        )
     return Table.of("tasks", "Tasks", columns, rows, notes)
 
 
@@ -101,7 +101,7 @@ def _chance(fact: Fact | None) -> Cell:
     if fact is None or fact.chance is None:
         return text("")
     cell = metric(fact)
-    return Cell(value=fact.chance, unit=cell.unit)
+    return Cell(value=fact.chance, unit=cell.unit, aside=True)
 
 
 def _best(board: Board, line: Line, code: str, dataset: str, name: str) -> Cell:
@@ -109,24 +109,29 @@ def _best(board: Board, line: Line, code: str, dataset: str, name: str) -> Cell:
     return metric(best, suffix=best.label, bounds=False) if best else text("")
 
 
-def _verdict(board: Board, line: Line, code: str) -> str:
+def _verdict(board: Board, line: Line, code: str, name: str) -> list[Cell]:
     verdict = board.verdict(line, code)
     if not verdict:
-        return ""
-    shown = str(verdict.get("verdict") or f"none: {verdict.get('why_null') or 'no interval'}")
-    if verdict.get("baseline"):
-        shown += f" {str(verdict['baseline']).removeprefix(BASELINE_PREFIX)}"
+        return [text(""), text("")]
+    word = verdict.get("verdict") or f"none: {verdict.get('why_null') or 'no interval'}"
     difference, low, high = (verdict.get(part) for part in ("difference", "low", "high"))
-    if difference is not None:
-        shown += f" ({difference:+.3f}"
-        shown += f" [{low:+.3f}, {high:+.3f}])" if low is not None and high is not None else ")"
-    return shown
+    return [
+        Cell(
+            value=difference,
+            low=low,
+            high=high,
+            unit=unit_of(name, code),
+            notes=() if difference is not None else (word,),
+        ),
+        text(word),
+    ]
 
 
 def _listed(board: Board, key: str, title: str, chosen: list[Place], notes: list[str], *, detail: bool) -> Table:
     """One row for each place and model: value and coverage, with the parts of the place that occur."""
     with_dataset = any(dataset for _, dataset, _, _ in chosen)
     with_slice = any(part for _, _, part, _ in chosen)
+    by_cases = _by_cases(board, chosen)
     columns = [
         Column("Task"),
         *([Column("Data set")] if with_dataset else []),
@@ -134,7 +139,7 @@ def _listed(board: Board, key: str, title: str, chosen: list[Place], notes: list
         *board.model_columns(),
         Column("Metric"),
         Column("Value", right=True),
-        *([] if with_dataset else _case_columns(board)),
+        *([_CASE_COLUMN] if by_cases else []),
         *_COVERAGE,
     ]
     rows = []
@@ -150,7 +155,7 @@ def _listed(board: Board, key: str, title: str, chosen: list[Place], notes: list
                     *board.model_cells(line),
                     text(arrow(name, fact.direction if fact else "")),
                     metric(fact),
-                    *([] if with_dataset else _case_cells(board, line, task, part, name)),
+                    *([_case_cell(line, place)] if by_cases else []),
                     *_coverage(fact),
                 ]
             )
@@ -181,8 +186,8 @@ def datasets(board: Board) -> Table:
         Column("Metric"),
         Column("Value", right=True),
         *_COVERAGE,
-        Column("Groups", right=True),
-        Column("Chance", right=True),
+        Column("Groups", right=True, spare=5),
+        Column("Chance", right=True, spare=4),
         Column("Best non-reading", right=True),
     ]
     rows = []
@@ -200,7 +205,7 @@ def datasets(board: Board) -> Table:
                     text(arrow(name, fact.direction if fact else "")),
                     metric(fact),
                     *_coverage(fact),
-                    count(fact.groups) if fact and fact.groups is not None else text(""),
+                    count(fact.groups if fact else None),
                     _chance(fact),
                     _best(board, line, task, dataset, name),
                 ]
@@ -215,17 +220,33 @@ def dataset_metrics(board: Board) -> Table:
     return _listed(board, "dataset_metrics", "Data sets, other metrics", chosen, [], detail=True)
 
 
+def _slice_places(board: Board, *, same: bool) -> list[Place]:
+    return [
+        place for place in _places(board) if place[2] and all(_as_whole(line, place) for line in board.lines) == same
+    ]
+
+
+def _as_whole(line: Line, place: Place) -> bool:
+    fact, whole = line.facts.get(place), line.facts.get((*place[:2], "", place[3]))
+    return fact is not None and whole is not None and (fact.n, fact.value) == (whole.n, whole.value)
+
+
 def slices(board: Board) -> Table:
-    """Headlines of parts of the items: by anatomy, by what one image can tell, without places near a band edge."""
-    heads = set(board.headlines())
-    chosen = [place for place in _places(board) if place[2] and not place[1] and (place[0], place[3]) in heads]
-    return _listed(board, "slices", "Slices", chosen, [], detail=False)
+    """Parts of the items: by anatomy, by what one image can tell, without places near a band edge."""
+    same = _slice_places(board, same=True)
+    notes = ["Slices that hold all items of their task are not repeated."] if same else []
+    return _listed(board, "slices", "Slices", _slice_places(board, same=False), notes, detail=False)
+
+
+def whole_slices(board: Board) -> Table:
+    """Slices that hold all items of their task (long)."""
+    return _listed(board, "whole_slices", "Slices equal to the whole", _slice_places(board, same=True), [], detail=True)
 
 
 def failures(board: Board) -> Table:
     """Failed replies by reason, with their share of the scored items."""
     folders = list(dict.fromkeys(line.scores for line in board.lines))
-    reasons = sorted({reason for one in folders for reason in one.failures})
+    reasons = sorted({reason for one in folders for reason, number in one.failures.items() if number})
     columns = [Column("Reason"), *(Column(one.label if len(folders) > 1 else "Replies", right=True) for one in folders)]
     single = len(folders) == 1
     scored = folders[0].counts.get("scored") if single else None

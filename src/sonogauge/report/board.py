@@ -103,6 +103,9 @@ class Board:
             and fact.label not in READING
             and not (fact.label == own and line.scores.own[0].model.startswith(BASELINE_PREFIX))
         ]
+        named = str(self.verdict(line, task).get("baseline") or "").removeprefix(BASELINE_PREFIX)
+        if not dataset and (judged := next((fact for fact in offered if fact.label == named), None)):
+            return judged
         sign = -1.0 if any(fact.direction == "down" for fact in offered) else 1.0
         return max(offered, key=lambda fact: (sign * (fact.value or 0.0), fact.label), default=None)
 

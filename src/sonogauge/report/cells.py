@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, Self
 
+# The doubt of a model trained on the benchmark's own train part; it stands in a block of its own that says so.
+IN_DOMAIN: Final = "trained in-domain"
 DASH: Final = "–"  # noqa: RUF001 - what a null value shows
 SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
@@ -107,7 +109,8 @@ class Cell:
     """One cell: a text, or a number with its interval, unit and notes.
 
     notes: footnotes, among them the reason of a null; marks: their numbers in the table, set by `Table.of`.
-    fact: the row of the metrics table behind the number, if there is one.
+    fact: the row of the metrics table behind the number, if there is one. aside: what other rows tell too (a count, a
+    chance level); left out of CSV beside a fact.
     """
 
     text: str = ""
@@ -118,6 +121,7 @@ class Cell:
     notes: tuple[str, ...] = ()
     marks: tuple[int, ...] = ()
     fact: Fact | None = None
+    aside: bool = False
 
     @property
     def shown(self) -> str:
@@ -126,7 +130,7 @@ class Cell:
         >>> Cell(value=0.4821, low=0.45, high=0.514, unit="percent").shown
         '48.2% [45.0, 51.4]'
         """
-        return self.plain + "".join("".join(SUPERSCRIPTS[int(digit)] for digit in str(mark)) for mark in self.marks)
+        return self.plain + ",".join(superscript(mark) for mark in sorted(self.marks))
 
     @property
     def plain(self) -> str:
@@ -153,10 +157,15 @@ def _number(value: float, unit: Unit) -> str:
         case "plain":
             shown = f"{value:.3f}"
         case "natural":
-            shown = f"{value:.4g}"
+            shown = f"{value:.{max(0, min(3, 3 - len(str(int(abs(value))))))}f}"
         case "count":
             shown = f"{value:.0f}"
     return shown[1:] if shown.startswith("-") and not shown.strip("-0.") else shown
+
+
+def superscript(number: int) -> str:
+    """Return a number in superscript digits."""
+    return "".join(SUPERSCRIPTS[int(digit)] for digit in str(number))
 
 
 def text(value: str) -> Cell:
@@ -165,15 +174,15 @@ def text(value: str) -> Cell:
 
 
 def count(value: int | None) -> Cell:
-    """Return a cell with a whole number; None shows a dash."""
-    return Cell(value=value, unit="count")
+    """Return a cell with a whole number; None leaves it empty."""
+    return text("") if value is None else Cell(value=value, unit="count", aside=True)
 
 
 def metric(fact: Fact | None, *, missing: str = "not scored", suffix: str = "", bounds: bool = True) -> Cell:
     """Return the cell of a metric; None, for a place without a row, shows a dash with the reason `missing`."""
     if fact is None:
         return Cell(unit="plain", notes=(missing,))
-    notes = [note for note in (fact.why_null, fact.doubt) if note]
+    notes = [note for note in (fact.why_null, fact.doubt) if note and note != IN_DOMAIN]
     if fact.reliable is False and fact.value is not None:
         notes.append("fewer than 20 groups: unreliable")
     return Cell(
@@ -189,10 +198,14 @@ def metric(fact: Fact | None, *, missing: str = "not scored", suffix: str = "", 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: its header, and whether it holds numbers (aligned right)."""
+    """A column: its header, and whether it holds numbers (aligned right).
+
+    spare: a narrow terminal leaves out the columns with the highest number first; 0 = never.
+    """
 
     title: str
     right: bool = False
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,10 +257,7 @@ class Table:
     @property
     def lines(self) -> list[str]:
         """Notes and numbered footnotes, in the order in which they stand below the table."""
-        numbered = [
-            "".join(SUPERSCRIPTS[int(digit)] for digit in str(mark)) + f" {note}"
-            for mark, note in enumerate(self.footnotes, start=1)
-        ]
+        numbered = [f"{superscript(mark)} {note}" for mark, note in enumerate(self.footnotes, start=1)]
         return [*self.notes, *numbered]
 
 

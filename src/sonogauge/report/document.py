@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from sonogauge.benchmarks.spec import BenchmarkSpec
 from sonogauge.report.cells import Fact
 from sonogauge.report.load import Scores
 
@@ -58,7 +59,14 @@ def _body(scores: Scores, facts: Sequence[Fact]) -> Document:
 def task_codes(scores: Scores, facts: Sequence[Fact]) -> list[str]:
     """Return the task codes of some rows: in the order of the benchmark, then others by name."""
     found = {fact.task for fact in facts if fact.task}
-    return [code for code in scores.spec.tasks if code in found] + sorted(found - set(scores.spec.tasks))
+    # The written specification sorts its task codes; its scenarios keep the benchmark's own order.
+    declared = [code for code in task_order(scores.spec) if code in found]
+    return declared + sorted(found - set(declared))
+
+
+def task_order(spec: BenchmarkSpec) -> list[str]:
+    """Return the task codes of a benchmark in the order of its scenarios."""
+    return list(dict.fromkeys([*(one.task for one in spec.scenarios), *spec.tasks]))
 
 
 def headline_of(scores: Scores, code: str, facts: Sequence[Fact]) -> str:

@@ -46,12 +46,12 @@ def markdown(view: View) -> str:
     parts = [f"# {_md(view.title)}"]
     parts.append("  \n".join(f"{_md(name)}: {_md(value)}" for name, value in view.facts))
     if view.notices:
-        parts.append("\n".join(f"> - {_md(notice)}" for notice in view.notices))
+        parts.append("\n".join(f"> - {_md_line(notice)}" for notice in view.notices))
     for table in view.short:
         parts.append(f"## {_md(table.title)}")
         parts.append(_md_table(table))
         if table.lines:
-            parts.append("\n".join(f"- {_md(line)}" for line in table.lines))
+            parts.append("\n".join(f"- {_md_line(line)}" for line in table.lines))
     return "\n\n".join(parts) + "\n"
 
 
@@ -83,7 +83,12 @@ def _md(value: str) -> str:
             shown.append("\\" + character)
         else:
             shown.append({"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(character, character))
-    escaped = "".join(shown)
+    return "".join(shown)
+
+
+def _md_line(value: str) -> str:
+    # At the start of a line these would make a heading or another list.
+    escaped = _md(value)
     return "\\" + escaped if escaped[:1] in ("#", "=", "+", "-") else escaped
 
 
@@ -105,13 +110,17 @@ def csv_lines(view: View) -> str:
     for notice in view.notices:
         writer.writerow(_csv_row("notices", {"note": notice}))
     for table in view.tables:
-        texts = [index for index, column in enumerate(table.columns) if not column.right]
+        # The text columns before the first number name the row.
+        lead = next((index for index, column in enumerate(table.columns) if column.right), len(table.columns))
         for row in table.rows:
-            name = " | ".join(row[index].text for index in texts if row[index].text and row[index].unit is None)
-            for column, cell in zip(table.columns, row, strict=True):
-                if cell.unit is not None:
+            name = " | ".join(cell.text for cell in row[:lead] if cell.text)
+            with_fact = any(cell.fact for cell in row)
+            for column, cell in zip(table.columns[lead:], row[lead:], strict=True):
+                if cell.unit is not None and not (cell.aside and with_fact):
                     writer.writerow(_csv_row(table.key, {"row": name, "column": column.title, **_cell_facts(cell)}))
-            if all(cell.unit is None for cell in row):
+                elif cell.text and not column.right:
+                    writer.writerow(_csv_row(table.key, {"row": name, "column": column.title, "note": cell.text}))
+            if lead == len(row):
                 writer.writerow(_csv_row(table.key, {"row": name}))
         for line in table.notes:
             writer.writerow(_csv_row(table.key, {"note": line}))

@@ -12,9 +12,9 @@ from typing import Any
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import BenchmarkSpec, read_spec
 from sonogauge.folders import Folder, Manifest
-from sonogauge.report.cells import Fact
+from sonogauge.report.cells import IN_DOMAIN, Fact
+from sonogauge.report.published import published_rows
 
-IN_DOMAIN = "trained in-domain"
 REFERENCE_PREFIX = "reference/"
 BASELINE_PREFIX = "baseline/"
 
@@ -94,7 +94,10 @@ def load_scores(paths: Sequence[Path | str], protocol: str) -> list[Scores]:
         labels = [
             name if often[name] == 1 else f"{name} ({folder.path})" for name, folder in zip(names, folders, strict=True)
         ]
-    return [_read(folder, one, protocol, label) for folder, one, label in zip(folders, rows, labels, strict=True)]
+    return [
+        make_scores(folder.path, folder.manifest, read_spec(folder.path), one, protocol, label)
+        for folder, one, label in zip(folders, rows, labels, strict=True)
+    ]
 
 
 def _model_name(folder: Folder, rows: list[dict[str, Any]]) -> str:
@@ -104,25 +107,32 @@ def _model_name(folder: Folder, rows: list[dict[str, Any]]) -> str:
     return str(own[0])
 
 
-def _read(folder: Folder, rows: list[dict[str, Any]], protocol: str, label: str) -> Scores:
-    spec = read_spec(folder.path)
+def make_scores(
+    path: Path, manifest: Manifest, spec: BenchmarkSpec, rows: Sequence[Mapping[str, Any]], protocol: str, label: str
+) -> Scores:
+    """Sort rows of the metrics table by origin, for one protocol; without published rows, the package's own are taken.
+
+    Raises:
+        BadInput: a protocol that was not scored.
+    """
     protocols = sorted({row["protocol"] for row in rows if row["origin"] == "computed"})
     if protocol not in protocols:
         why = f" ({spec.no_published})" if protocol == "published" and spec.no_published else ""
-        raise BadInput(
-            f"not scored under protocol '{protocol}'{why}", file=folder.path, fix="scored: " + ", ".join(protocols)
-        )
+        raise BadInput(f"not scored under protocol '{protocol}'{why}", file=path, fix="scored: " + ", ".join(protocols))
     facts = [Fact.from_row(row, _label(row, label)) for row in rows]
+    published = [fact for fact in facts if fact.origin == "published"] or [
+        Fact.from_row(row, _label(row, label)) for row in published_rows(spec.name)
+    ]
     return Scores(
-        path=folder.path,
-        manifest=folder.manifest,
+        path=path,
+        manifest=manifest,
         spec=spec,
         protocol=protocol,
         scenario_set=next(row["scenario_set"] for row in rows if row["origin"] == "computed"),
         label=label,
         own=tuple(fact for fact in facts if fact.origin == "computed" and fact.protocol == protocol),
         baselines=tuple(fact for fact in facts if fact.origin == "baseline" and fact.protocol == protocol),
-        published=tuple(fact for fact in facts if fact.origin == "published"),
+        published=tuple(published),
     )
 
 

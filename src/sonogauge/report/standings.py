@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from sonogauge.report.board import Board, Place
 from sonogauge.report.cells import Column, Fact, Table, arrow, count, metric, text
+from sonogauge.report.document import task_order
 
 DETERMINABLE = (("determinable!=no", "determinable or partly"), ("determinable=yes", "determinable"))
 
@@ -29,24 +30,31 @@ def totals(board: Board) -> Table:
         for line in board.lines:
             whole = line.facts.get(("", "", "", name))
             cells = [metric(line.facts.get(("", "", key, name))) for key, _ in slices]
-            size = count(whole.n) if whole and whole.n is not None else text("")
+            size = count(whole.n if whole else None)
             rows.append([*board.model_cells(line), text(name), metric(whole), *cells, size])
-    notes = []
-    for name in board.composites():
-        declared = board.spec.composites.get(name)
-        if declared is None:
-            continue
-        notes.append(f"{name} = {declared.formula}")
+    notes = [
+        f"{name} = {board.spec.composites[name].formula}"
+        for name in board.composites()
+        if name in board.spec.composites
+    ]
     for table in dict.fromkeys(
         declared.weights for name in board.composites() if (declared := board.spec.composites.get(name))
     ):
         weights = board.spec.weights.get(table, {})
-        notes.append(f"weights {table}: " + ", ".join(f"{code} {weight:.4g}" for code, weight in weights.items()))
+        shown = [f"{code} {weights[code]:.4g}" for code in task_order(board.spec) if code in weights]
+        notes.append(f"weights {table}: " + ", ".join(shown))
     return Table.of("totals", "Totals", columns, rows, notes)
 
 
 def _standings(
-    board: Board, key: str, title: str, lines: Sequence[tuple[str, Mapping[Place, Fact]]], notes: list[str]
+    board: Board,
+    key: str,
+    title: str,
+    lines: Sequence[tuple[str, Mapping[Place, Fact]]],
+    notes: list[str],
+    *,
+    missing: str = "not scored",
+    bounds: bool = True,
 ) -> Table:
     """One row for each model, one column for each total and each task's headline."""
     placed = [("", name) for name in board.composites()] + board.headlines()
@@ -57,10 +65,22 @@ def _standings(
         and (task or name == placed[0][1])  # one total is enough here, the others have their own table
     ]
     columns = [Column("Model")]
+    columns += [Column(arrow(task or name, board.direction(task, name)), right=True) for task, name in places]
+    held: dict[str, list[str]] = {}
     for task, name in places:
-        columns.append(Column(arrow(f"{task} {name}".strip(), board.direction(task, name)), right=True))
+        if task:
+            held.setdefault(name, []).append(task)
+    if held:
+        notes = [
+            "Headlines: " + "; ".join(f"{name} ({', '.join(codes)})" for name, codes in held.items()) + ".",
+            *notes,
+        ]
     rows = [
-        [text(label), *(metric(facts.get((task, "", "", name))) for task, name in places)] for label, facts in lines
+        [
+            text(label),
+            *(metric(facts.get((task, "", "", name)), missing=missing, bounds=bounds) for task, name in places),
+        ]
+        for label, facts in lines
     ]
     return Table.of(key, title, columns, rows if places else [], notes)
 
@@ -78,14 +98,14 @@ def leaderboard(board: Board) -> Table | None:
             return (fact is None or fact.value is None, -(fact.value if fact and fact.value is not None else 0.0))
 
         lines.sort(key=rank)
-    notes = ["Overlapping intervals do not prove equality: use `sonogauge compare` for paired differences."]
+    notes = ["Overlapping intervals do not prove equality: use sonogauge compare for paired differences."]
     return _standings(board, "leaderboard", "Side by side", lines, notes)
 
 
 def baselines(board: Board) -> Table:
     """What can be had without looking: the baselines on the same items."""
     lines = [(name, facts) for name, facts in board.baseline_facts().items()]
-    return _standings(board, "baselines", "Baselines on the same items", lines, [])
+    return _standings(board, "baselines", "Baselines on the same items", lines, [], bounds=False)
 
 
 def in_domain(board: Board) -> Table:
@@ -110,7 +130,9 @@ def published(board: Board) -> Table:
     notes = ["Published numbers, not computed here: no intervals, and data sets may differ between models."]
     if sources:
         notes.append(f"Source: {'; '.join(sources)}.")
-    return _standings(board, "published", "Published (not computed here)", list(found.items()), notes)
+    return _standings(
+        board, "published", "Published (not computed here)", list(found.items()), notes, missing="not published"
+    )
 
 
 def published_metrics(board: Board) -> Table:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Final
 
+from sonogauge.folders import canonical_json
 from sonogauge.report import blocks, standings
 from sonogauge.report.board import Board
 from sonogauge.report.cells import Table, View
@@ -11,6 +13,9 @@ from sonogauge.report.document import document
 from sonogauge.report.load import Scores
 
 SOURCES_NOTICE = "Intervals (95 %) speak of new patients from the same sources, not of other hospitals or devices."
+
+# Parameters that have a line of their own.
+_SHOWN: Final = frozenset({"model", "scenario_set", "draws", "seed", "protocols"})
 
 
 def build_view(scores: Sequence[Scores]) -> View:
@@ -24,6 +29,7 @@ def build_view(scores: Sequence[Scores]) -> View:
         blocks.datasets,
         blocks.dataset_metrics,
         blocks.slices,
+        blocks.whole_slices,
         blocks.failures,
         blocks.left_out,
         blocks.abstention,
@@ -57,6 +63,13 @@ def _facts(scores: Sequence[Scores]) -> tuple[tuple[str, str], ...]:
     hashes = dict.fromkeys(source.hash[:12] for one in scores if (source := one.manifest.input("benchmark")))
     if hashes:
         facts.append(("data", ", ".join(hashes)))
+    rest = [
+        f"{name} {value if isinstance(value, str) else canonical_json(value)}"
+        for name, value in sorted(parameters.items())
+        if name not in _SHOWN and value is not None
+    ]
+    if rest:
+        facts.append(("parameters", "; ".join(rest)))
     return tuple(facts)
 
 
@@ -65,30 +78,51 @@ def _notices(board: Board) -> tuple[str, ...]:
     notices: list[str] = []
     if spec.simulated:
         notices.append("Simulated, not clinical.")
-    for one in scores:
-        name = f"{one.label}: " if len(scores) > 1 else ""
-        if one.counts.get("partial"):
-            why = "; ".join(str(reason) for reason in one.counts.get("partial_why", ()))
-            notices.append(f"{name}Partial{': ' + why if why else ''}.")
-        missing = [
-            pair if isinstance(pair, str) else "/".join(map(str, pair)) for pair in one.counts.get("missing", ())
-        ]
-        if missing:
-            notices.append(f"{name}Missing: {', '.join(missing)}.")
-        if one.in_domain:
-            notices.append(f"{one.label} was trained in-domain, on this benchmark's own train part.")
+    notices.extend(_told(scores, _gaps))
+    notices.extend(
+        f"{one.label} was trained in-domain, on this benchmark's own train part." for one in scores if one.in_domain
+    )
     if len({source.hash for one in scores if (source := one.manifest.input("benchmark"))}) > 1:
         notices.append("The folders score different builds of the benchmark; differences may come from the data.")
     if len({one.scenario_set for one in scores}) > 1:
         notices.append("The folders score different scenario sets; totals are not comparable.")
+    differing = sorted(
+        name
+        for name in {name for one in scores for name in one.manifest.parameters} - {"model"}
+        if len({canonical_json(one.manifest.parameters.get(name)) for one in scores}) > 1
+    )
+    if differing:
+        notices.append(f"The folders were scored with different parameters: {', '.join(differing)}.")
     notices.extend(spec.notices)
-    for one in scores:
-        notices.extend(one.manifest.notices)
+    notices.extend(_told(scores, lambda one: one.manifest.notices))
     if licence := spec.licence or "; ".join(scores[0].manifest.licences):
         notices.append(f"Licence of the data: {licence}.")
     if any(fact.low is not None for one in scores for fact in one.own):
         notices.append(SOURCES_NOTICE)
     return tuple(_distinct(notices))
+
+
+def _gaps(one: Scores) -> list[str]:
+    """What a partial score leaves out."""
+    gaps = []
+    if one.counts.get("partial"):
+        why = "; ".join(str(reason) for reason in one.counts.get("partial_why", ()))
+        gaps.append(f"Partial{': ' + why if why else ''}.")
+    missing = [pair if isinstance(pair, str) else "/".join(map(str, pair)) for pair in one.counts.get("missing", ())]
+    if missing:
+        gaps.append(f"Missing: {', '.join(missing)}.")
+    return gaps
+
+
+def _told(scores: Sequence[Scores], notices: Callable[[Scores], Sequence[str]]) -> list[str]:
+    """Notices of the folders; one that does not hold for all of them names its models."""
+    holders: dict[str, list[str]] = {}
+    for one in scores:
+        for notice in notices(one):
+            holders.setdefault(notice, []).append(one.label)
+    return [
+        notice if len(labels) == len(scores) else f"{', '.join(labels)}: {notice}" for notice, labels in holders.items()
+    ]
 
 
 def _distinct(notices: list[str]) -> list[str]:
