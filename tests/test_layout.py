@@ -114,3 +114,22 @@ def test_what_the_demo_needs_is_in_the_core() -> None:
 def test_parts_are_told_apart() -> None:
     assert len({promise for promise in PARTS.values()}) == len(PARTS)
     assert all("|" not in part + promise for part, promise in PARTS.items())
+
+
+@pytest.mark.part("command line")
+@pytest.mark.parametrize("page", ["README.md", *sorted(str(f.relative_to(ROOT)) for f in (ROOT / "docs").glob("*.md"))])
+def test_every_command_in_the_docs_exists_with_its_options(page: str) -> None:
+    import typer
+
+    from sonogauge.cli import app
+
+    commands = typer.main.get_command(app).commands
+    text = (ROOT / page).read_text("utf-8")
+    lines = [line.partition("#")[0] for line in text.splitlines() if line.startswith("sonogauge ")]
+    lines += [part for part in text.split("`")[1::2] if part.startswith("sonogauge ")]
+    assert lines or page != "README.md"
+    for words in (line.split() for line in lines):
+        assert words[1] in commands, f"{page}: sonogauge {words[1]}"
+        known = {option for one in commands[words[1]].params for option in (*one.opts, *one.secondary_opts)}
+        wanted = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
+        assert wanted <= known, f"{page}: {' '.join(words)}"
