@@ -125,7 +125,12 @@ def test_every_command_in_the_docs_exists_with_its_options(page: str) -> None:
 
     commands = typer.main.get_command(app).commands
     text = (ROOT / page).read_text("utf-8")
-    lines = [line.partition("#")[0] for line in text.splitlines() if line.startswith("sonogauge ")]
+    lines = [
+        line.partition("#")[0]
+        for code in text.split("```")[1::2]
+        for line in code.splitlines()
+        if line.startswith("sonogauge ")
+    ]
     lines += [part for part in text.split("`")[1::2] if part.startswith("sonogauge ")]
     assert lines or page != "README.md"
     for words in (line.split() for line in lines):
