@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -15,12 +15,11 @@ import numpy as np
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
-from sonogauge.answers.base import AnswerSpec
 from sonogauge.answers.place import NOT_VISIBLE, is_near_edge, place_of
-from sonogauge.benchmarks.prompts import render_question
+from sonogauge.benchmarks.prompts import answer_for, render_question
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, load_spec
 from sonogauge.benchmarks.synthetic.probe import SIZE, probe_of
-from sonogauge.benchmarks.synthetic.scene import Mask, Scene, draw_patient, draw_scene
+from sonogauge.benchmarks.synthetic.scene import Mask, Patient, Scene, draw_patient, draw_scene
 from sonogauge.benchmarks.synthetic.simulate import encode_png, render
 from sonogauge.benchmarks.synthetic.texts import Facts, caption, report
 from sonogauge.cases.geometry import box_centre, box_of_mask, encode_mask
@@ -126,7 +125,7 @@ def _scan_patient(seed: int, number: int, images: int) -> list[Scan]:
     ]
 
 
-def _scan(name: str, number: int, scene: Scene, patient: Any, random: np.random.Generator) -> Scan:
+def _scan(name: str, number: int, scene: Scene, patient: Patient, random: np.random.Generator) -> Scan:
     case_id = f"{SOURCE}-{name}-{number:02d}"
     pixels = render(scene, patient, random)
     boxes: dict[str, dict[str, Any]] = {}
@@ -207,9 +206,7 @@ def _case_row(scan: Scan) -> dict[str, Any]:
         "masks": list(scan.masks),
         "boxes": [scan.boxes[category] for category in sorted(scan.boxes)],
         "points": [{"name": "free end of the bone line", "x": x, "y": y} for x, y in _bone_ends(scene)],
-        "measurements": [
-            {"name": name, "value": value, "unit": "mm"} for name, value in measured if value is not None
-        ],
+        "measurements": [{"name": name, "value": value, "unit": "mm"} for name, value in measured if value is not None],
         "texts": [
             {"kind": "report", "text": scan.report, "language": "en"},
             {"kind": "caption", "text": scan.caption, "language": "en"},
@@ -235,7 +232,7 @@ def _reference(scenario: Scenario, scan: Scan) -> tuple[dict[str, Any], dict[str
             return {"choices": (f"{facts.probe} probe",)}, {}
         case "VRA", _:
             return {"choices": (facts.section,)}, {}
-        case ("LL" | "OD"), _:
+        case (("LL" | "OD"), _):
             box = scan.boxes.get(scenario.structure)
             if box is None:
                 return {"places": (NOT_VISIBLE,), "boxes": ()}, {}
@@ -272,15 +269,7 @@ def _ask(spec: BenchmarkSpec, scans: list[Scan], split: str, random: np.random.G
 def _item(
     spec: BenchmarkSpec, scenario: Scenario, scan: Scan, split: str, reference: dict[str, Any], meta: dict[str, str]
 ) -> Item:
-    form = spec.tasks[scenario.task].form
-    answer = AnswerSpec(
-        form=form,
-        options=scenario.options,
-        low=scenario.low,
-        high=scenario.high,
-        unit=scenario.unit,
-        tolerance=scenario.tolerance,
-    )
+    answer = answer_for(spec, scenario)
     variables = {"anatomy": scenario.anatomy}
     if scenario.task in ("CVE", "RG"):
         variables["pixel_size_mm"] = f"{scan.scene.spacing:g}"
@@ -312,8 +301,6 @@ def _item(
 
 def _numbered(items: Iterable[Item]) -> Iterator[Item]:
     """Yield the items with their ids, numbered from 1 within (task, dataset)."""
-    from dataclasses import replace
-
     seen: Counter[tuple[str, str]] = Counter()
     for item in items:
         seen[item.task, item.dataset] += 1

@@ -51,8 +51,7 @@ class Probe:
         middle = SIZE / 2
         if not self.half_angle:
             return (
-                abs(x - middle) <= self.half_width - margin
-                and self.top + margin <= y <= self.top + self.depth - margin
+                abs(x - middle) <= self.half_width - margin and self.top + margin <= y <= self.top + self.depth - margin
             )
         dx, dy = x - middle, y - self.apex_y
         radius = float(np.hypot(dx, dy))

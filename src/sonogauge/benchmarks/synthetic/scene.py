@@ -203,9 +203,7 @@ def _place_bone(shape: Probe, random: np.random.Generator) -> Segment | None:
     return None
 
 
-def _place_tube(
-    section: str, shape: Probe, taken: Mask, keep: Mask, random: np.random.Generator
-) -> Segment | None:
+def _place_tube(section: str, shape: Probe, taken: Mask, keep: Mask, random: np.random.Generator) -> Segment | None:
     x, y = shape.grid()
     for _ in range(_ATTEMPTS):
         cx, cy = _draw_centre(random)
@@ -221,9 +219,7 @@ def _place_tube(
     return None
 
 
-def _place_lesion(
-    kind: str, shape: Probe, taken: Mask, keep: Mask, random: np.random.Generator
-) -> Ellipse | None:
+def _place_lesion(kind: str, shape: Probe, taken: Mask, keep: Mask, random: np.random.Generator) -> Ellipse | None:
     x, y = shape.grid()
     for _ in range(_ATTEMPTS):
         cx, cy = _draw_centre(random)

@@ -159,8 +159,8 @@ def _objects(scene: Scene, shape: Probe, level: Array, random: np.random.Generat
     if bone is not None:
         distance = bone.distance(x, y)
         line = distance < bone.half_width
-        level[line] = np.float32(random.uniform(15, 20))
+        level[line] = np.float32(random.uniform(8, 18))
         # The loss begins behind the line, so that the line itself stays bright.
         behind = bone.distance(x, y - np.float32(2 * bone.half_width + 2)) < bone.half_width
-        change[behind] -= np.float32(random.uniform(26, 34)) / np.float32(2 * bone.half_width) * step
+        change[behind] -= np.float32(random.uniform(9, 32)) / np.float32(2 * bone.half_width) * step
     return np.asarray(np.cumsum(change, axis=0), dtype=np.float32)
