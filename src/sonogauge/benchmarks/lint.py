@@ -86,7 +86,7 @@ def lint_prompts(spec: BenchmarkSpec, *, version: str | None = None, folder: Pat
     """
     version = spec.prompt_version if version is None else version
     found: list[tuple[int, str, str]] = []
-    sources: dict[str, set[str]] = defaultdict(set)
+    users: dict[str, dict[str, str]] = defaultdict(dict)  # text -> pair -> file
     for scenario in spec.scenarios:
         pair = f"{scenario.task}/{scenario.dataset}"
         found += [(11, pair, what) for what in _wrong_name(spec, scenario, version, folder)]
@@ -96,10 +96,12 @@ def lint_prompts(spec: BenchmarkSpec, *, version: str | None = None, folder: Pat
         except BadInput as error:
             found.append((11, pair, str(error)))
             continue
-        sources[template].add(str(find_prompt(spec.name, scenario.prompt, version, folder)))
+        users[template][pair] = find_prompt(spec.name, scenario.prompt, version, folder).name
         found += [(number, pair, what) for number, what in _check_scenario(spec, scenario, answer, template)]
-        if len(sources[template]) > 1:
-            found.append((11, pair, "the same text as the prompt of another scenario"))
+    for files in users.values():
+        names = sorted(set(files.values()))
+        if len(names) > 1:
+            found += [(11, pair, f"the same text in {' and '.join(names)}") for pair in files]
     return [
         f"fault {number} ({FAULTS[number]}): {pair}: {what}"
         for number, pair, what in sorted(dict.fromkeys(found), key=lambda one: one[0])
@@ -122,6 +124,11 @@ def _wrong_name(spec: BenchmarkSpec, scenario: Scenario, version: str, folder: P
 def _check_scenario(
     spec: BenchmarkSpec, scenario: Scenario, answer: AnswerSpec, template: str
 ) -> Iterator[tuple[int, str]]:
+    if _asks_point(scenario):
+        unnamed = [key for key in _keys(scenario) if map_keypoint(key, scenario) is None]
+        yield from ((4, f"'{key}' names no point") for key in unnamed)
+        if len(unnamed) == len(_keys(scenario)):
+            yield 4, "no key point has a name"
     names = placeholders(template)
     form_text = FORMS.load(answer.form).ask(answer)
     for values in _values(spec, scenario):
@@ -142,7 +149,7 @@ def _check_scenario(
 
 def _values(spec: BenchmarkSpec, scenario: Scenario) -> Iterator[dict[str, str]]:
     """Every distinct set of values: what good rows and junk rows of a scenario lead to."""
-    keys = [str(key) for key in scenario.extra.get("keys", ()) if isinstance(scenario.extra["keys"], Mapping)]
+    keys = _keys(scenario)
     anatomies = dict.fromkeys(map_anatomy(raw, scenario, spec) for raw in (scenario.anatomy, *_FOREIGN_ANATOMY))
     targets: list[dict[str, str]] = [{}]
     if _asks_point(scenario):
@@ -155,6 +162,11 @@ def _values(spec: BenchmarkSpec, scenario: Scenario) -> Iterator[dict[str, str]]
     for anatomy in anatomies:
         for target in targets:
             yield {"anatomy": anatomy, **target, **pixel}
+
+
+def _keys(scenario: Scenario) -> list[str]:
+    keys = scenario.extra.get("keys")
+    return [str(key) for key in keys] if isinstance(keys, Mapping) else []
 
 
 def _asks_point(scenario: Scenario) -> bool:
@@ -264,15 +276,14 @@ def _broken(prompt: Prompt) -> Iterator[str]:
         yield f"role, instruction and {{{ANSWER_FORMAT}}} must be parts on lines of their own"
     if template.count(f"{{{ANSWER_FORMAT}}}") != 1 or any(line != line.strip() or not line for line in lines):
         yield "a part is doubled, empty or padded"
-    if prompt.answer.form != "choice":
-        return
-    defined = Counter(name for name, text in prompt.definitions if text)
     for option in prompt.answer.options:
-        if defined[option] != 1:
-            yield f"option '{option}' is defined {defined[option]} times"
-    for option in prompt.answer.options:
-        if option not in prompt.form_text:
+        if not re.search(rf"(?<!\w){re.escape(option)}(?!\w)", prompt.form_text):
             yield f"option '{option}' is not offered with its exact text"
+    if prompt.answer.form == "choice":
+        defined = Counter(name for name, text in prompt.definitions if text)
+        for option in prompt.answer.options:
+            if defined[option] != 1:
+                yield f"option '{option}' is defined {defined[option]} times"
 
 
 def _foreign_options(prompt: Prompt) -> Iterator[str]:
