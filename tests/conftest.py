@@ -35,6 +35,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
     """Print the counts of skips by cause."""
+    if config.option.collectonly:
+        return
     data, extra = _skips(config, ABSENT_DATA), _skips(config, ABSENT_EXTRA)
     counts = {word: len(terminalreporter.stats.get(word, [])) for word in ("passed", "failed", "error", "skipped")}
     terminalreporter.section("what ran and what was skipped")

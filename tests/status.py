@@ -71,7 +71,8 @@ def collect() -> _Collector:
     with contextlib.redirect_stdout(printed):
         code = pytest.main(["--collect-only", "-q", "-p", "no:cacheprovider", "--rootdir", str(ROOT)], [collector])
     if code != pytest.ExitCode.OK:
-        sys.exit(f"{printed.getvalue()}\nthe tests cannot be collected")
+        text = printed.getvalue()
+        sys.exit(f"{text[max(0, text.find(' ERRORS ')) :]}\nthe tests cannot be collected")
     return collector
 
 
