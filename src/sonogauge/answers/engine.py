@@ -1,0 +1,425 @@
+"""Reading one of several options out of a reply: whole reply, last declaration, mentions, or a reason.
+
+The rules are section 5.1 of the U2-BENCH specification; they are the same for every model and never guess. All steps
+are linear in the length of the reply.
+"""
+
+# ruff: noqa: RUF001, RUF002, RUF003
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from sonogauge.answers import cues
+from sonogauge.answers.cues import is_word
+from sonogauge.answers.normalise import clean, strip_edges
+from sonogauge.answers.vocabulary import Vocabulary
+
+_SEPARATORS: Final = re.compile(r"[ \n:=\"'(\[>\-,.]{0,12}")
+_LIST_SEPARATORS: Final = re.compile(r"[ \"'(\[]{0,6}")
+_FILLER: Final = re.compile(cues.any_of(cues.words(cues.FILLERS, cues.CONNECTORS)))
+_CONNECTOR: Final = re.compile(r"[\"')\] ]{0,4}(?:[:=]|" + cues.any_of(cues.words(cues.CONNECTORS)) + ")")
+_OR: Final = cues.any_of(cues.words(cues.JOIN_OR))
+_AND: Final = cues.any_of(cues.words(cues.JOIN_AND))
+_JOINER: Final = re.compile(
+    rf"[\"')\]. ]{{0,4}}(?P<joiner>(?:[,/&+\-;] ?|(?P<alternative>{_OR}) ?|(?:{_AND}) ?){{1,4}})[\"'(\[ ]{{0,4}}"
+)
+_OPTION_WORD: Final = re.compile(r"(?:option|choice|letter)s? ")
+_LIST_END: Final = re.compile(r"[\"')\] ]{0,4}(?:[.,;:!?\n]|$)")
+_BREAK: Final = re.compile(r"[;,!?\n]|\.(?!\d)| - |" + cues.any_of(cues.words(cues.BREAKS)))
+_SENTENCE_END: Final = re.compile(
+    r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "nevertheless", "that said", "但", "然而", "不过"))
+)
+_TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_NEGATE: Final = cues.words(cues.NEGATE)
+_NEGATE_ONE: Final = frozenset(word for word in _NEGATE if " " not in word)
+_NEGATE_MANY: Final = tuple(f" {word} " for word in _NEGATE if " " in word)
+_NEGATE_CLOSE: Final = cues.words(cues.NEGATE_CLOSE)
+_NEGATE_NOT: Final = re.compile(cues.any_of(cues.words(cues.NEGATE_NOT)))
+_NEGATE_AFTER: Final = re.compile(
+    r"[\"')\] ]{0,4}(?:is|are|was|were|seems|appears|looks|can be|could be|would be|has been|being) "
+    r"(?:[a-z]{1,12} )?(?:" + cues.any_of(cues.words(cues.NEGATE_AFTER)) + ")"
+)
+_NEGATE_SUFFIX: Final = cues.words(cues.NEGATE_SUFFIX)
+_SUPPOSE: Final = re.compile(
+    "(?:" + cues.any_of(cues.words(cues.SUPPOSE)) + r")(?: (?:the|a|your|my|that|this|or not))? ?$"
+)
+_DOUBT: Final = re.compile(
+    r"(?:\bnot|n't|cannot|\bnever|\bunable to|\bhardly)(?: [a-z]{1,12}){0,2}? (?:"
+    + "|".join(cues.words(cues.DOUBT))
+    + r")(?: that| if| whether)? ?$"
+)
+_COMPOUND: Final = re.compile(r"[ -](?:" + cues.any_of(cues.words(cues.LETTER_COMPOUND)) + ")")
+_AFTER_LETTER: Final = re.compile(r" ?(?:" + cues.any_of(cues.words(cues.AFTER_LETTER)) + ")")
+_LETTER_END: Final = re.compile(r"[\"'\]]{0,2} ?(?:$|[).,:;\]!?\n/&+=(]|- )")
+_NUMBER_TAIL: Final = re.compile(r"[.,]\d|%| ?(?:mm|cm|m|µm|%|percent|weeks?|years?|days?|ml|hz|mhz|out)\b")
+_NOT_THE_OPTION: Final = re.compile(r" (?:of|than)\b")
+_LETTER_AFTER_TEXT: Final = re.compile(r" ?\((?:option )?([a-z])\)")
+_FOREIGN_LETTER: Final = re.compile(r"[\"'(\[ ]{0,3}[a-z](?=[\"')\]]{0,2}(?:[.,;:!?\n)]|$))")
+
+_WINDOW: Final = 96
+_DIRECT, _NOUN, _WEAK = "direct", "noun", "weak"
+
+
+def _cue_list() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
+    table = (
+        *((cue, _DIRECT) for cue in cues.words(cues.DECLARE)),
+        *((cue, _NOUN) for cue in cues.words(cues.DECLARE_NOUN)),
+        *((cue, _WEAK) for cue in cues.words(cues.DECLARE_WEAK)),
+    )
+    return table, tuple((cue, kind) for cue, kind in table if cue.isascii())
+
+
+_CUES, _ASCII_CUES = _cue_list()
+
+
+@dataclass(slots=True)
+class _Listing:
+    """A run of options in a reply: their places, whether "or" joins them, and where the run ends."""
+
+    found: list[tuple[int, int]] = field(default_factory=list)
+    alternative: bool = False
+    end: int = 0
+
+    @property
+    def distinct(self) -> set[int]:
+        return {index for _, index in self.found}
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a reply says: indices of the options it names, or the reason why it names none."""
+
+    found: frozenset[int]
+    reason: str | None = None
+
+
+def _phrase_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, int] | None:
+    """Return (end, option) of the longest option text that starts at a position."""
+    if at and is_word(low[at - 1]) and is_word(low[at : at + 1] or " "):
+        return None
+    for phrase, index, in_passing in vocabulary.phrases:
+        if not low.startswith(phrase, at):
+            continue
+        end = at + len(phrase)
+        if end < len(low) and is_word(low[end]) and is_word(phrase[-1]):
+            continue
+        if phrase[0].isdigit() and at and low[at - 1] in "-." and not (at > 1 and low[at - 2].isalnum()):
+            continue
+        if phrase[-1].isdigit() and _NUMBER_TAIL.match(low, end):
+            continue
+        if not in_passing and _NOT_THE_OPTION.match(low, end):
+            continue
+        if low.startswith(_NEGATE_SUFFIX, end):
+            continue
+        return end, index
+    return None
+
+
+def _letter_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, int] | None:
+    """Return (end, option) of the letter that stands alone at a position and is no article or pronoun."""
+    letter = low[at : at + 1]
+    index = vocabulary.letters.get(letter)
+    if index is None or (at and is_word(low[at - 1])):
+        return None
+    end = at + 1
+    if end < len(low) and (is_word(low[end]) or re.match(r"'\w|[.\-]\w", low[end : end + 2])):
+        return None
+    if _LETTER_END.match(low, end):
+        return end, index
+    after = _phrase_at(low, end + 1, vocabulary) if low.startswith(" ", end) else None
+    if after is not None and after[1] == index:
+        return end, index
+    if letter == "i" or _COMPOUND.match(low, end):
+        return None
+    if letter in "aeoy" and low[end] < "\u2e80" and not _AFTER_LETTER.match(low, end):
+        return None
+    return end, index
+
+
+def _option_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, list[tuple[int, int]]] | None:
+    """Return (end, [(position, option), ...]) of one option: a letter, its text, or both together."""
+    text = _phrase_at(low, at, vocabulary)
+    letter = _letter_at(low, at, vocabulary) if vocabulary.letters else None
+    if text is None and letter is None:
+        return None
+    if text is not None and (letter is None or text[0] > letter[0]):
+        end, index = text
+        found = [(at, index)]
+        behind = _LETTER_AFTER_TEXT.match(low, end) if vocabulary.letters else None
+        if behind and behind[1] in vocabulary.letters:
+            found.append((behind.start(1), vocabulary.letters[behind[1]]))
+            end = behind.end()
+        return end, found
+    assert letter is not None
+    end, index = letter
+    found = [(at, index)]
+    after = re.compile(r"[\"'\]).:=\- (]{1,6}").match(low, end)
+    if after:
+        own = _phrase_at(low, after.end(), vocabulary)
+        if own is not None and (own[1] == index or _LIST_END.match(low, own[0])):
+            found.append((after.end(), own[1]))
+            end = own[0]
+    return end, found
+
+
+def _listing_at(low: str, at: int, vocabulary: Vocabulary) -> _Listing:
+    """Read one option, or several joined by commas, "and" or "or", from a position."""
+    listing = _Listing(end=at)
+    comma_only: list[int] = []
+    while True:
+        one = _option_at(low, at, vocabulary)
+        if one is None:
+            break
+        listing.end, places = one
+        listing.found += places
+        joiner = _JOINER.match(low, listing.end)
+        if joiner is None:
+            break
+        at = joiner.end()
+        word = _OPTION_WORD.match(low, at)
+        at = word.end() if word else at
+        following = _option_at(low, at, vocabulary)
+        if following is None:
+            break
+        # "B, A shows ..." is no list: behind a bare comma an option counts only where the list or sentence ends.
+        if joiner["joiner"].strip() in (",", ";", "-", "+") and not (
+            _LIST_END.match(low, following[0]) or _JOINER.match(low, following[0])
+        ):
+            break
+        comma_only.append(at)
+        listing.alternative |= joiner["alternative"] is not None or "/" in joiner["joiner"]
+    return listing
+
+
+def _clause_before(low: str, at: int, blank: list[tuple[int, int]]) -> str:
+    """Return the part of the clause of a position that lies before it, other options blanked out."""
+    start = max(0, at - _WINDOW)
+    window = low[start:at]
+    for first, last in blank:
+        if last > start and last <= at:
+            first = max(first, start)
+            window = window[: first - start] + "\x00" * (last - first) + window[last - start :]
+    cut = 0
+    for found in _BREAK.finditer(window):
+        cut = found.end()
+    return window[cut:]
+
+
+def _negated(clause: str) -> bool:
+    """Whether one of the last four words of a clause negates what follows it."""
+    if not clause.strip():
+        return False
+    clause = _NEGATE_NOT.sub(" ", clause)
+    tokens = _TOKEN.findall(clause)[-5:]
+    last = tokens[-4:]
+    if not _NEGATE_ONE.isdisjoint(last) or any(token.endswith("n't") for token in last):
+        return True
+    if len(tokens) > 1:
+        joined = f" {' '.join(tokens)} "
+        if any(phrase in joined for phrase in _NEGATE_MANY):
+            return True
+    return not clause.isascii() and any(cue in clause[-6:] for cue in _NEGATE_CLOSE)
+
+
+class _Reader:
+    """One reply being read."""
+
+    def __init__(self, text: str, vocabulary: Vocabulary) -> None:
+        self.text = text
+        self.low = text.lower()
+        self.vocabulary = vocabulary
+        self.refusals = cues.refusals(self.low)
+        self.scopes = [(span.start, self._sentence_end(span.end)) for span in self.refusals]
+        # Positions of options that a supposition or a negated declaration takes back.
+        self.void: set[int] = set()
+        self.void_reason: str | None = None
+
+    def _sentence_end(self, at: int) -> int:
+        found = _SENTENCE_END.search(self.low, at)
+        return found.start() if found else len(self.low)
+
+    def _refused(self, at: int) -> bool:
+        return any(start <= at < end for start, end in self.scopes)
+
+    def declared(self) -> _Listing | None:
+        """Return the last explicit declaration, None without one; an empty listing names a letter not on offer."""
+        low = self.low
+        best: _Listing | None = None
+        best_at = -1
+        for cue, kind in _ASCII_CUES if low.isascii() else _CUES:
+            at = low.find(cue)
+            while at >= 0:
+                listing = self._declaration(cue, kind, at)
+                if listing is not None and listing.end > best_at:
+                    best, best_at = listing, listing.end
+                at = low.find(cue, at + len(cue))
+        return best
+
+    def _declaration(self, cue: str, kind: str, at: int) -> _Listing | None:
+        low, vocabulary = self.low, self.vocabulary
+        end = at + len(cue)
+        if at and is_word(low[at - 1]) and is_word(cue[0]):
+            return None
+        if end < len(low) and is_word(low[end]) and is_word(cue[-1]):
+            if low[end] != "s" or (end + 1 < len(low) and is_word(low[end + 1])):
+                return None
+            end += 1
+        if kind == _NOUN:
+            connector = _CONNECTOR.match(low, end)
+            if connector is None:
+                return None
+            end = connector.end()
+        position = end
+        for _ in range(8):
+            separators = _SEPARATORS.match(low, position)
+            position = separators.end() if separators else position
+            listing = _listing_at(low, position, vocabulary)
+            if listing.found:
+                return self._accept(listing, kind, at)
+            filler = _FILLER.match(low, position)
+            if filler is None or filler.end() == position:
+                break
+            position = filler.end()
+        if (
+            kind == _DIRECT
+            and vocabulary.letters
+            and _FOREIGN_LETTER.match(low, position)
+            and "." not in low[end:position]
+        ):
+            return _Listing(end=position + 1)
+        return None
+
+    def _accept(self, listing: _Listing, kind: str, at: int) -> _Listing | None:
+        low = self.low
+        clause = _clause_before(low, at, [])
+        doubted = _DOUBT.search(clause) if kind == _WEAK else _negated(clause)
+        if not doubted and kind == _WEAK:
+            # "it is" opens a clause, so a doubt stands in the clause before it.
+            doubted = _DOUBT.search(low[max(0, at - _WINDOW) : at])
+        if doubted or _SUPPOSE.search(low[max(0, at - _WINDOW) : at]):
+            self.void.update(position for position, _ in listing.found)
+            if doubted:
+                self.void_reason = "negated"
+            return None
+        first = listing.found[0][0]
+        if self._refused(first):
+            return None
+        if kind == _WEAK and low[first].isdigit() and not _LIST_END.match(low, listing.end):
+            return None
+        if _NEGATE_AFTER.match(low, listing.end):
+            return None
+        return listing
+
+    def mentions(self) -> list[tuple[int, int, int]]:
+        """Return (start, end, option) of all whole-phrase mentions, longest phrases first, sorted by position."""
+        low, vocabulary = self.low, self.vocabulary
+        found: list[tuple[int, int, int]] = []
+        taken: bytearray | None = None
+        for phrase, index in vocabulary.passing:
+            at = low.find(phrase)
+            while at >= 0:
+                end = at + len(phrase)
+                if self._stands_alone(at, end, phrase) and (taken is None or taken.find(1, at, end) < 0):
+                    if taken is None:
+                        taken = bytearray(len(low))
+                    taken[at:end] = b"\x01" * (end - at)
+                    found.append((at, end, index))
+                    at = end - 1
+                at = low.find(phrase, at + 1)
+        if vocabulary.letter_pattern is not None:
+            for match in vocabulary.letter_pattern.finditer(self.text):
+                at = match.start("named") if match["named"] else match.start()
+                if taken is not None and taken[at]:
+                    continue
+                letter = _letter_at(low, at, vocabulary)
+                if letter is not None:
+                    found.append((at, letter[0], letter[1]))
+        found.sort()
+        return found
+
+    def _stands_alone(self, at: int, end: int, phrase: str) -> bool:
+        low = self.low
+        if end < len(low) and is_word(low[end]) and is_word(phrase[-1]):
+            return False
+        if at and is_word(phrase[0]):
+            before = low[at - 1]
+            if is_word(before):
+                return False
+            # A hyphen makes another word ("semi-solid"), except in a run of options ("4A-4B").
+            if before == "-" and at > 1 and is_word(low[at - 2]):
+                stem = low[: at - 1][-40:]
+                return stem.endswith("non") or stem.endswith(tuple(one for one, _, _ in self.vocabulary.phrases))
+        return not (phrase[-1].isdigit() and _NUMBER_TAIL.match(low, end))
+
+    def kept_mentions(self) -> tuple[_Listing, int]:
+        """Return the mentions that no negation, doubt or refusal takes back, and how many were negated."""
+        low = self.low
+        mentions = self.mentions()
+        blank = [(start, end) for start, end, _ in mentions] if self.vocabulary.negative else []
+        kept = _Listing()
+        negated = 0
+        for number, (start, end, index) in enumerate(mentions):
+            if self._refused(start):
+                continue
+            near = blank[max(0, number - 8) : number]
+            if start in self.void:
+                negated += self.void_reason is not None
+            elif (
+                _negated(_clause_before(low, start, near))
+                or low.startswith(_NEGATE_SUFFIX, end)
+                or _NEGATE_AFTER.match(low, end)
+            ):
+                negated += 1
+            else:
+                if kept.found and index != kept.found[-1][1]:
+                    joiner = _JOINER.match(low, kept.end)
+                    kept.alternative |= joiner is not None and joiner.end() == start and bool(joiner["alternative"])
+                kept.found.append((start, index))
+                kept.end = end
+        return kept, negated
+
+
+def read(reply: str, vocabulary: Vocabulary, *, several: bool = False) -> Reading:
+    """Read the option, or with `several` the options, that a reply names."""
+    exact = vocabulary.exact.get(reply)
+    if exact is not None:
+        return Reading(frozenset((exact,)))
+    text = clean(reply)
+    low = text.lower()
+    core = strip_edges(low)
+    whole = vocabulary.whole.get(core)
+    if whole is None:
+        whole = vocabulary.exact.get(text)
+    if whole is not None:
+        return Reading(frozenset((whole,)))
+    if not core:
+        return Reading(frozenset(), "empty")
+    if cues.is_api_error(low):
+        return Reading(frozenset(), "error")
+    if len(core) < 400:
+        listing = _listing_at(core, 0, vocabulary)
+        if listing.found and listing.end == len(core):
+            return _verdict(listing, several)
+    reader = _Reader(text, vocabulary)
+    declared = reader.declared()
+    if declared is not None:
+        return _verdict(declared, several)
+    kept, negated = reader.kept_mentions()
+    if kept.found and (len(kept.distinct) == 1 or several):
+        return _verdict(kept, several)
+    if reader.refusals:
+        return Reading(frozenset(), reader.refusals[0].reason)
+    if kept.found:
+        return Reading(frozenset(), "ambiguous")
+    return Reading(frozenset(), "negated" if negated else "none")
+
+
+def _verdict(listing: _Listing, several: bool) -> Reading:
+    found = listing.distinct
+    if not found:
+        return Reading(frozenset(), "none")
+    if len(found) > 1 and (not several or listing.alternative):
+        return Reading(frozenset(), "ambiguous")
+    return Reading(frozenset(found))
