@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 Direction = Literal["up", "down"]
 Kind = Literal["sum", "order"]
-Interval = Literal["proportion", "studentised", "log", "percentile"]
+Interval = Literal["proportion", "studentised", "log", "averaged", "standard_error", "percentile"]
 
 
 @dataclass(frozen=True)

@@ -143,7 +143,7 @@ def _macro(values: Array) -> Array:
     statistic="confusion",
     direction="up",
     identity=1.0,
-    interval="studentised",
+    interval="standard_error",
     gradient=lambda sums: _macro_gradient(sums, "recall"),
     source="scikit-learn recall_score(average='macro', labels=classes, zero_division=0)",
 )
@@ -163,7 +163,7 @@ def macro_recall(confusion: Array) -> Array:
     statistic="confusion",
     direction="up",
     identity=1.0,
-    interval="studentised",
+    interval="standard_error",
     gradient=lambda sums: _macro_gradient(sums, "recall"),
     source="scikit-learn balanced_accuracy_score",
 )
@@ -180,7 +180,7 @@ def balanced_accuracy(confusion: Array) -> Array:
     statistic="confusion",
     direction="up",
     identity=1.0,
-    interval="studentised",
+    interval="averaged",
     gradient=lambda sums: _macro_gradient(sums, "precision"),
     source="scikit-learn precision_score(average='macro', labels=classes, zero_division=0)",
 )
@@ -197,7 +197,7 @@ def macro_precision(confusion: Array) -> Array:
     statistic="confusion",
     direction="up",
     identity=1.0,
-    interval="studentised",
+    interval="averaged",
     gradient=lambda sums: _macro_gradient(sums, "f1"),
     source="Opitz & Burst 2019, arXiv:1911.03347, 'averaged F1'",
 )

@@ -79,7 +79,9 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     proportion: Wilson with the clustered effective n = p(1 - p)/SE², at most the number of items (at 0 or 1: the
     number of groups), and the quantile t(groups - strata); SE by linearisation, G/(G - 1) per stratum
     (Dean & Pagano 2015, doi:10.1093/jssam/smv024). studentised, log: cluster bootstrap-t with the linearised standard
-    error of each draw, on the value or its logarithm. One group, or a stratum with one group: no interval.
+    error of each draw, on the value or its logarithm. standard_error: value ± t SD(draws), which holds where a class
+    with few groups vanishes from draws. averaged: studentised, below 20 groups as standard_error. One group, or a
+    stratum with one group: no interval.
     """
     assert metric.gradient is not None, "kind 'order' goes through estimate_order"
     if not sums.groups:
@@ -123,15 +125,18 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     if flat or (metric.interval == "log" and value == 0):
         return Estimate(value, None, None, groups, df, groups >= RELIABLE_GROUPS, NO_VARIATION, draws)
     log = metric.interval == "log"
-    lower, upper = _studentised(metric, sums, resampler, totals, value, draws, error, log)
-    scale = error / value if log else error
+    lower, upper = -math.inf, math.inf
+    if metric.interval != "standard_error" and not (metric.interval == "averaged" and groups < RELIABLE_GROUPS):
+        lower, upper = _studentised(metric, sums, resampler, totals, value, draws, error, log)
     name = "cluster bootstrap-t"
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        upper = t_quantile(df)
-        lower, name = -upper, "linearised t, too few groups for the bootstrap-t"
+        # Also where so few groups leave draws without any spread of their own.
+        upper, error, name = t_quantile(df), _deviation(draws), "bootstrap standard error, t"
+        lower = -upper
     if log:
-        return interval(value * math.exp(-upper * scale), value * math.exp(-lower * scale), name + " of the logarithm")
-    return interval(value - upper * scale, value - lower * scale, name)
+        scale = error / value
+        return interval(value * math.exp(-upper * scale), value * math.exp(-lower * scale), name + ", logarithm")
+    return interval(value - upper * error, value - lower * error, name)
 
 
 def _studentised(
