@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario
@@ -46,9 +47,8 @@ def map_anatomy(raw: str | None, scenario: Scenario, spec: BenchmarkSpec) -> str
     if scenario.extra.get("anatomy_fixed") or is_missing(raw):
         return scenario.anatomy
     vocabulary: Mapping[str, Sequence[str]] = spec.parameters.get("anatomies", {})
-    words = {_plain(phrase): word for word, aliases in vocabulary.items() for phrase in (word, *aliases)}
-    phrases = "|".join(re.escape(phrase) for phrase in sorted(words, key=lambda one: (-len(one), one)))
-    named = {words[hit] for hit in re.findall(rf"\b(?:{phrases})\b", _plain(str(raw)))} if phrases else set()
+    words, pattern = _phrases(tuple((word, tuple(aliases)) for word, aliases in vocabulary.items()))
+    named = {words[hit] for hit in pattern.findall(_plain(str(raw)))}
     return named.pop() if len(named) == 1 else scenario.anatomy
 
 
@@ -75,6 +75,14 @@ def map_keypoint(raw: str | None, scenario: Scenario) -> str | None:
     """
     words = _known(raw, scenario) or _readable(raw)
     return None if words is None or words.casefold() in _GENERIC_POINT else words
+
+
+@lru_cache(maxsize=16)
+def _phrases(vocabulary: tuple[tuple[str, tuple[str, ...]], ...]) -> tuple[dict[str, str], re.Pattern[str]]:
+    """Return phrase -> word and a pattern of all phrases, the longest first; no phrases = a pattern without a match."""
+    words = {_plain(phrase): word for word, aliases in vocabulary for phrase in (word, *aliases)}
+    phrases = "|".join(re.escape(phrase) for phrase in sorted(words, key=lambda one: (-len(one), one)))
+    return words, re.compile(rf"\b(?:{phrases})\b" if phrases else r"(?!)")
 
 
 def _plain(text: str) -> str:

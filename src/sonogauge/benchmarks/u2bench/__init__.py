@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Final
 
 from sonogauge._errors import BadInput
@@ -27,10 +28,15 @@ def u2_score(d: Mapping[str, float | None], weights: str | Mapping[str, float] =
     True
     """
     if isinstance(weights, str):
-        tables = load_spec("u2bench").weights
+        tables = _weights()
         if weights not in tables:
             raise BadInput(f"no weights '{weights}' in u2bench", fix="known: " + ", ".join(tables))
         weights = tables[weights]
     elif set(weights) != set(U2_TASKS):
         raise BadInput("weights must name the eight tasks", fix="tasks: " + ", ".join(U2_TASKS))
     return composite(d, weights)
+
+
+@cache
+def _weights() -> dict[str, dict[str, float]]:
+    return load_spec("u2bench").weights
