@@ -142,6 +142,21 @@ def test_a_file_is_never_replaced_but_an_empty_folder_is(tmp_path: Path, overwri
     assert read_manifest(tmp_path / "empty").kind == "benchmark"
 
 
+def test_a_link_that_leads_nowhere_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "out").symlink_to(tmp_path / "unplugged disk")
+    with pytest.raises(BadInput, match="exists already; choose another"):
+        make(tmp_path / "out", overwrite=True)
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_what_appears_while_a_folder_is_written_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="exists already"), new_folder(tmp_path / "out") as folder:
+        folder.finish(Manifest(kind="benchmark", maker="slow"))
+        make(tmp_path / "out", maker="quick")
+    assert os.listdir(tmp_path) == ["out"]
+    assert read_manifest(tmp_path / "out").maker == "quick"
+
+
 def test_a_place_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(BadInput, match="cannot be written"):
@@ -228,7 +243,20 @@ def test_another_kind_than_wanted(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "3", '{"kind": "x"}', '{"format_version": "new"}', '{"format_version": null}', '"\\ud800"']
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        "3",
+        '{"kind": "x"}',
+        '{"format_version": "new"}',
+        '{"format_version": null}',
+        '{"format_version": 1e999}',
+        '"\\ud800"',
+        "[" * 100_000,
+    ],
+    ids=range(10),
 )
 def test_a_broken_manifest_is_one_clear_line(tmp_path: Path, text: str) -> None:
     (tmp_path / MANIFEST).write_text(text, "utf-8")
@@ -262,6 +290,14 @@ def test_a_newer_manifest_and_a_newer_table_ask_for_an_upgrade(tmp_path: Path) -
     rewrite(tmp_path / "b" / "items.parquet", lambda t: t.replace_schema_metadata({**t.schema.metadata, **newer}))
     with pytest.raises(BadInput, match=f"items.parquet: {wanted}"):
         Folder(tmp_path / "b").table("items")
+
+
+def test_a_table_with_a_version_that_is_no_number(tmp_path: Path) -> None:
+    make(tmp_path / "out")
+    odd = {b"sonogauge.version": b"one"}
+    rewrite(tmp_path / "out" / "items.parquet", lambda t: t.replace_schema_metadata({**t.schema.metadata, **odd}))
+    with pytest.raises(BadInput, match=r"items\.parquet: no version but b'one' in its metadata"):
+        Folder(tmp_path / "out").table("items")
 
 
 def test_a_table_of_another_name_a_missing_table_and_a_missing_column(tmp_path: Path) -> None:

@@ -199,12 +199,7 @@ class new_folder:
 
     def __enter__(self) -> FolderWriter:
         out = self._out
-        if out.exists():
-            empty = out.is_dir() and not any(out.iterdir())
-            ours = _is_ours(out)
-            if not empty and not (ours and self._overwrite):
-                fix = "pass --overwrite to replace it" if ours else "choose another --out"
-                raise BadInput("exists already", file=out, fix=fix)
+        self._refuse_existing()
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
             self._temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
@@ -213,6 +208,15 @@ class new_folder:
             raise BadInput(f"cannot be written ({reason})", file=out, fix="choose another --out") from error
         self._temporary.chmod(0o755)
         return FolderWriter(self._temporary)
+
+    def _refuse_existing(self) -> None:
+        out = self._out
+        if not os.path.lexists(out) or (out.is_dir() and not any(out.iterdir())):
+            return
+        ours = _is_ours(out)
+        if not (ours and self._overwrite):
+            fix = "pass --overwrite to replace it" if ours else "choose another --out"
+            raise BadInput("exists already", file=out, fix=fix)
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
@@ -229,6 +233,11 @@ class new_folder:
             if file.is_file():
                 with file.open("rb") as stream:
                     os.fsync(stream.fileno())
+        try:
+            self._refuse_existing()  # something may have appeared there in the meantime
+        except BadInput:
+            shutil.rmtree(temporary, ignore_errors=True)
+            raise
         old = None
         if out.exists():
             old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.old."))
@@ -321,7 +330,7 @@ def read_manifest(path: Path | str) -> Manifest:
     try:
         raw = json.loads(file.read_text("utf-8"))
         version = int(raw["format_version"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise BadInput("broken manifest", file=file, fix=_REMAKE) from error
     _refuse_newer(version, file)
     try:
@@ -358,8 +367,11 @@ def open_table(path: Path | str, name: str) -> Iterator[pq.ParquetFile]:
     with parquet:
         found = parquet.schema_arrow
         facts = found.metadata or {}
-        _refuse_newer(int(facts.get(b"sonogauge.version", b"1")), file)
-        kind = facts.get(b"sonogauge.table", name.encode()).decode()
+        version = facts.get(b"sonogauge.version", b"1")
+        if not version.isdigit():
+            raise BadInput(f"no version but {version!r} in its metadata", file=file, fix=_REMAKE)
+        _refuse_newer(int(version), file)
+        kind = facts.get(b"sonogauge.table", name.encode()).decode("utf-8", "replace")
         if kind != name:
             raise BadInput(f"this is a table of {kind}, not of {name}", file=file)
         for field in SCHEMAS[name]:
