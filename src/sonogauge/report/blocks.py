@@ -27,7 +27,7 @@ def _by_cases(board: Board, places: Iterable[Place]) -> bool:
 def _is_by_cases(line: Line, place: Place) -> bool:
     """Whether a row is the case-weighted companion of another row, shown in a column beside it."""
     task, dataset, part, name = place
-    return name.endswith(CASES) and (task, dataset, part, name.removesuffix(CASES)) in line.facts
+    return bool(task) and name.endswith(CASES) and (task, dataset, part, name.removesuffix(CASES)) in line.facts
 
 
 def _case_cell(line: Line, place: Place) -> Cell:
