@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from sonogauge.answers import FORMS
 from sonogauge.benchmarks import lint
 from sonogauge.benchmarks.lint import CHECKS, FAULTS, lint_prompts, main
 from sonogauge.benchmarks.spec import BenchmarkSpec, load_spec
@@ -77,9 +79,9 @@ FORMAT = "\n{answer_format}"
         (6, "DD/32", swap("dd-32", "- benign:", "- normal thyroid: no nodule is seen\n- benign:")),
         (7, "VRA/74is_visible", swap("vra-74is_visible", "in this image", "in this abnormal image")),
         (8, "CVE/18", swap("cve-18", "best estimate in percent", "best estimate; leave out mm")),
-        (8, "CVE/50", swap("cve-50", " The pixel size is not given, so give your best estimate.", "")),
-        (8, "CVE/27", swap("cve-27", "0.3 and 1.5 mm", "0.3 and 15 mm")),
-        (8, "CVE/57", swap("cve-57", "0 to 85", "0 to 100")),
+        (8, "CVE/50", swap("cve-50", "The pixel size is not given, so give your best estimate.", "Take care.")),
+        (8, "CVE/27", swap("cve-27", "The pixel size", "Expect 0.3 to 15 mm. The pixel size")),
+        (8, "CVE/57", swap("cve-57", "Give a", "Expect 0-100. Give a")),
         (9, "RG/39", swap("rg-39", "Report only", "Example: The liver is of normal size.\nReport only")),
         (9, "CG/10", swap("cg-10", "Say only", 'Like "fetal head, back in front".\nSay only')),
         (10, "VRA/03", swap("vra-03", "- fetal femur", "- 'fetal femur")),
@@ -114,7 +116,7 @@ def test_a_fault_in_a_file_is_found(number: int, pair: str, change: Callable[[Pa
         (4, "KD/48", of_spec("KD", "48", extra={"column": "keypoints", "keys": {"apex": "keypoint", "rim": "point"}})),
         (5, "OD/09", of_spec("OD", "09", structure="renal cortex, renal medulla")),
         (8, "CVE/50", of_spec("CVE", "50", determinable="yes", determinable_reason="")),
-        (8, "CVE/27", of_spec("CVE", "27", high=2.0)),
+        (8, "CVE/31", of_spec("CVE", "31", unit="%")),
         (10, "DD/70", of_spec("DD", "70", options=("normal thyroid", "Benign", "Malignant"))),
         (11, "DD/23", of_spec("DD", "23", prompt="dd-25")),
         (11, "DD/21", of_spec("DD", "21", prompt="")),
@@ -130,16 +132,22 @@ def test_each_fault_has_a_check() -> None:
 
 
 def test_options_of_the_output_format_equal_the_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dataclasses import replace
-
-    from sonogauge.answers import FORMS
-
     form = FORMS.load("choice")
     broken = replace(form, ask=lambda answer: re.sub("4A", "4a", form.ask(answer)))
     monkeypatch.setitem(FORMS._loaded, "choice", broken)
     assert [line for line in lint_prompts(SPEC) if line.startswith("fault 10")] == [
         "fault 10 (broken text): DD/40: option '4A' is not offered with its exact text"
     ]
+
+
+def test_the_range_must_stand_in_the_output_format(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = FORMS.load("number")
+    monkeypatch.setitem(
+        FORMS._loaded, "number", replace(form, ask=lambda answer: f"A number, or null, in {answer.unit}.")
+    )
+    found = lint_prompts(SPEC)
+    assert len(found) == 5
+    assert all(line.startswith("fault 8") and "must state the range" in line for line in found)
 
 
 def test_command_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

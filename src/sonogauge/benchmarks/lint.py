@@ -44,6 +44,9 @@ FAULTS: Final[dict[int, str]] = {
 _FOREIGN_ANATOMY: Final = ("", "nan", "malignant breast cancer", "{anatomy}")
 _FOREIGN_TARGET: Final = ("", "nan", "keypoint", "{'keypoint': [0.5, ", "malignant tumor")
 
+# "between 0.3 and 1.5", "from 0 to 85", "0-85".
+_RANGE: Final = re.compile(r"(\d+(?:\.\d+)?)(?: and | to | ?- ?)(\d+(?:\.\d+)?)")
+
 
 @dataclass(frozen=True)
 class Prompt:
@@ -246,9 +249,10 @@ def _unit(prompt: Prompt) -> Iterator[str]:
         yield f"'{wrong[0]}' in a question that asks for {prompt.answer.unit}"
     if not right:
         yield f"the prompt does not say that the value is in {prompt.answer.unit}"
-    for bound in (prompt.answer.low, prompt.answer.high):
-        if bound is None or not re.search(rf"(?<![\d.]){re.escape(f'{bound:g}')}(?:\.0)?(?![\d]|\.\d)", prompt.body):
-            yield f"the prompt does not state the end {bound} of the range"
+    ends = (prompt.answer.low, prompt.answer.high)
+    stated = [(float(low), float(high)) for low, high in _RANGE.findall(prompt.text)]
+    if ends not in stated or len(set(stated)) > 1:
+        yield f"the prompt must state the range {ends[0]} to {ends[1]} and no other, not {stated}"
     if prompt.answer.unit == "mm" and "pixel_size_mm" not in placeholders(prompt.template):
         scenario = prompt.scenario
         if scenario.determinable == "yes" or "pixel size" not in scenario.determinable_reason:
