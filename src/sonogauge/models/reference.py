@@ -22,7 +22,7 @@ from sonogauge.models.candidates import Candidates, Picture, decode, field_featu
 Rows = NDArray[np.float64]
 
 NAME: Final = "reference"
-_TREES: Final = 200
+_TREES: Final = 120
 _NOT_VISIBLE: Final = "not visible"
 _NEAR: Final = 9.0  # pixels between a line's end and the reference point
 _MINIMUM_IOU: Final = 0.35
@@ -63,13 +63,13 @@ class Finder:
     def __init__(self, absent: str, seed: int) -> None:
         from sklearn.ensemble import ExtraTreesClassifier, ExtraTreesRegressor
 
-        common = {"n_estimators": _TREES, "random_state": seed, "bootstrap": True, "n_jobs": 1}
+        common = {"n_estimators": _TREES, "random_state": seed, "min_samples_leaf": 2, "n_jobs": 1}
         self._absent = absent
-        self._rate = ExtraTreesClassifier(
-            **common, oob_score=True, min_samples_leaf=2, class_weight="balanced_subsample"
-        )
-        self._decide = ExtraTreesClassifier(**common, min_samples_leaf=2, class_weight="balanced")
-        self._correct = ExtraTreesRegressor(**common, min_samples_leaf=2)
+        self._usual = 0.0
+        # Weights per subsample leave the drawing of samples alone, so that each candidate has trees that never saw it.
+        self._rate = ExtraTreesClassifier(**common, bootstrap=True, oob_score=True, class_weight="balanced_subsample")
+        self._decide = ExtraTreesClassifier(**common, class_weight="balanced")
+        self._correct = ExtraTreesRegressor(**common)
 
     def fit(self, images: Sequence[Candidates], labels: Sequence[str], targets: Sequence[Rows | None]) -> None:
         """Fit on images with their label and, where there is an object, its x, y, w, h and diameter."""
@@ -90,6 +90,8 @@ class Finder:
             for one, mark, target in zip(images, marks, targets, strict=True)
             if target is not None and mark.any()
         ]
+        sizes = [target[4] for target in targets if target is not None and target[4] > 0]
+        self._usual = float(np.median(sizes)) if sizes else 0.0
         self._correct.fit(np.vstack([part for part, _ in hits]), np.vstack([part for _, part in hits]))
 
     def _summary(self, one: Candidates, rated: Rows) -> tuple[Rows, int]:
@@ -110,14 +112,15 @@ class Finder:
         summaries = [self._summary(one, next(rated) if len(one.features) else np.zeros((0, 0))) for one in images]
         labels = self._decide.predict(np.stack([summary for summary, _ in summaries])) if summaries else []
         for one, (_, best), label in zip(images, summaries, labels, strict=True):
-            if best < 0 or label == self._absent:
-                found.append(Found(self._absent, None, 0.0))
+            if best < 0:
+                found.append(Found(self._absent, None, self._usual))
                 continue
             move = self._correct.predict(one.features[best : best + 1])[0]
-            x, y, w, h = one.boxes[best]
-            size = max(w, h)
-            centre = np.array([x + w / 2 + move[0] * size, y + h / 2 + move[1] * size])
-            found.append(Found(str(label), centre, float(size * np.exp(move[2]))))
+            size = float(one.boxes[best, 2:].max())
+            # A question about a size says that there is something to measure, even where nothing was seen.
+            diameter = size * float(np.exp(move[2]))
+            centre = None if label == self._absent else one.centres[best] + move[:2] * size
+            found.append(Found(str(label), centre, diameter))
         return found
 
 

@@ -68,7 +68,7 @@ class Ellipse:
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A straight line with a half width: a tube's lumen (half width = its radius) or a bone line (x1, y1 = free end)."""
+    """A line with a half width: a tube's lumen (half width = radius) or a bone line (x1, y1 = its free end)."""
 
     x0: float
     y0: float
@@ -82,9 +82,9 @@ class Segment:
         length = dx * dx + dy * dy
         px, py = x - np.float32(self.x0), y - np.float32(self.y0)
         if length == 0:
-            return np.hypot(px, py)
+            return np.asarray(np.hypot(px, py), dtype=np.float32)
         along = np.clip((px * np.float32(dx) + py * np.float32(dy)) / np.float32(length), 0, 1)
-        return np.hypot(px - along * np.float32(dx), py - along * np.float32(dy))
+        return np.asarray(np.hypot(px - along * np.float32(dx), py - along * np.float32(dy)), dtype=np.float32)
 
     def inside(self, x: Array, y: Array, margin: float = 0.0) -> Mask:
         """Return which points lie within the half width plus a margin."""

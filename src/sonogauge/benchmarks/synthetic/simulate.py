@@ -34,7 +34,7 @@ def render(scene: Scene, patient: Patient, random: np.random.Generator) -> NDArr
     depth = np.linspace(0, 1, SAMPLES, dtype=np.float32)[:, None]
     passed -= np.float32(patient.residual_attenuation) * np.maximum(depth - np.float32(0.25), 0)
     # The beam is wider than a line, so a shadow has soft edges.
-    passed = cv2.GaussianBlur(passed, (9, 1), 1.6)
+    passed = np.asarray(cv2.GaussianBlur(passed, (9, 1), 1.6), dtype=np.float32)
 
     echo = _speckle(level + passed, patient, random)
     noise = _complex_noise(random) * np.power(10.0, (patient.noise + 10 * depth) / 20)[..., None].astype(np.float32)
@@ -94,28 +94,27 @@ def _smooth_field(random: np.random.Generator, axial: float, lateral: float) -> 
 
 def _tissue(shape: Probe, patient: Patient, random: np.random.Generator) -> Array:
     """Return the echo level of the layers in dB: skin, fat with septa, muscle with fibres, deep tissue."""
-    depth = np.linspace(0, 1, SAMPLES, dtype=np.float32)[:, None]
-    across = np.linspace(-1, 1, BEAMS, dtype=np.float32)[None, :]
+    depth: Array = np.linspace(0, 1, SAMPLES, dtype=np.float32)[:, None]
+    across = np.linspace(-1, 1, BEAMS)[None, :]
     wave = np.zeros_like(across)
     for cycle in (1.0, 2.3):
-        wave = wave + random.uniform(0.3, 1) / cycle * np.sin(cycle * np.pi * across + random.uniform(0, 2 * np.pi))
-    bend = (0.014 * wave).astype(np.float32) + 0 * depth
-    bend = bend + np.float32(0.004) * _smooth_field(random, SAMPLES / 3, 12)
-    first, second = (depth - np.float32(edge) - bend for edge in patient.layer_depths)
-    fat, muscle, deep = patient.layer_levels
+        wave += random.uniform(0.3, 1) / cycle * np.sin(cycle * np.pi * across + random.uniform(0, 2 * np.pi))
+    bend = np.asarray(0.014 * wave, dtype=np.float32) + np.float32(0.004) * _smooth_field(random, SAMPLES / 3, 12)
+    first, second = (np.asarray(depth - np.float32(edge) - bend, dtype=np.float32) for edge in patient.layer_depths)
+    fat, muscle, deep = (np.float32(one) for one in patient.layer_levels)
 
-    blend = _step(first / np.float32(0.006))
-    level = fat + (muscle - fat) * blend + (deep - muscle) * _step(second / np.float32(0.006))
+    below_first, below_second = _step(first / np.float32(0.006)), _step(second / np.float32(0.006))
+    level = fat + (muscle - fat) * below_first + (deep - muscle) * below_second
     fibres = _smooth_field(random, 5, 26)
     lumps = _smooth_field(random, 34, 16)
-    between = blend * (1 - _step(second / np.float32(0.006)))
-    level = level + 3.6 * fibres * between + 2.6 * fibres * (1 - blend)
+    between = below_first * (1 - below_second)
+    level = level + 3.6 * fibres * between + 2.6 * fibres * (1 - below_first)
     level = level + (2.0 * lumps + 1.4 * _smooth_field(random, 9, 14)) * (1 - between)
     level = level + 11 * np.exp(-((depth / np.float32(0.022)) ** 2))
     for edge, strength in ((first, 10.0), (second, 8.0)):
         broken = np.clip(1 + 0.5 * _smooth_field(random, SAMPLES / 2, 14), 0, 1.6)
         level = level + strength * broken * np.exp(-((edge / np.float32(0.006)) ** 2))
-    return level.astype(np.float32)
+    return np.asarray(level, dtype=np.float32)
 
 
 def _step(value: Array) -> Array:
