@@ -67,7 +67,7 @@ class CaseBook:
         if draft is None:
             self._spool.seek(self._end)
             self._spool.write(media.data)
-            draft = CaseDraft(_without_bytes(media), self._end, len(media.data))
+            draft = CaseDraft(media.with_data(b""), self._end, len(media.data))
             self._end += draft.size
             self._drafts[media.sha256] = draft
         return draft
@@ -103,19 +103,6 @@ class CaseBook:
     def across_tasks(self) -> int:
         """Images that rows of more than one task use."""
         return sum(len({task for task, _, _ in draft.scenarios}) > 1 for draft in self._drafts.values())
-
-
-def _without_bytes(media: Media) -> Media:
-    return Media(
-        b"",
-        media.sha256,
-        media.media_type,
-        media.ending,
-        media.width,
-        media.height,
-        media.frames,
-        media.pixel_hash,
-    )
 
 
 def _root(parents: dict[str, str], node: str) -> str:

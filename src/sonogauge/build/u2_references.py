@@ -61,7 +61,7 @@ def read_choice(cells: Mapping[str, str], scenario: Scenario) -> Reading:
     notes = _compare_options(cells, scenario)
     if not cell.strip():
         return Reading("absent", notes=notes)
-    label = _option(_label(cell), scenario)
+    label = _option(_label(cell, cells.get("classification_task", "").strip() or scenario.dataset), scenario)
     name = f"{scenario.task}/{scenario.dataset}"
     return Reading(
         "ok",
@@ -72,7 +72,7 @@ def read_choice(cells: Mapping[str, str], scenario: Scenario) -> Reading:
     )
 
 
-def _label(cell: str) -> str:
+def _label(cell: str, label_set: str) -> str:
     text = cell.strip()
     if text[0] not in "[{('\"":
         return _without_zeros(text)
@@ -83,9 +83,10 @@ def _label(cell: str) -> str:
             raise RowFault("unparsable label") from None
         return _without_zeros(bare_text(text))
     while isinstance(value, list | dict):
-        parts = list(value.values()) if isinstance(value, dict) else value
-        if isinstance(value, dict) and len(parts) > 1 and "Anatomy" in value:
-            parts = [value["Anatomy"]]
+        parts = value
+        if isinstance(value, dict):
+            named = [one for key, one in value.items() if key.casefold() == label_set.casefold()]
+            parts = named or list(value.values())
         if len(parts) != 1:
             raise RowFault("not exactly one label")
         value = parts[0]
@@ -167,7 +168,7 @@ def _marks(cell: str, least: int) -> list[tuple[str, list[float]]]:
     value = parse_cell(cell)
     marks: list[tuple[str, list[float]]] = []
     for part in value if isinstance(value, list) else [value]:
-        if part is None:
+        if part is None or (isinstance(part, float) and math.isnan(part)):
             continue
         if not isinstance(part, dict):
             raise CellError("not a dict of names")

@@ -173,7 +173,12 @@ class _Intake:
             case.spacings.add(reading.spacing)
         facts, readable = _demographics(row.cells.get("demographic", ""))
         case.demographics.update(facts)
-        notes = [*reading.notes, *([] if readable else ["demographic cell unparsable"])]
+        split = row.cells.get("split", "").strip().casefold()
+        notes = [*reading.notes]
+        if not readable:
+            notes.append("demographic cell unparsable")
+        if split and split not in _SPLITS:
+            notes.append("split of another name")
         content = sorted((name, cell) for name, cell in row.cells.items() if name not in ("img_path", "source_id"))
         mark = hashlib.sha256(repr((media.sha256, content)).encode("utf-8")).digest()
         if (*scenario.key, mark) in self._seen:
@@ -185,14 +190,13 @@ class _Intake:
         counts.notes.update(notes)
         if reading.state == "error":
             counts.reference_errors[reading.why] += 1
-        split = row.cells.get("split", "").strip().casefold()
         return _Draft(
             item_id=f"{origin}/{self._numbers[scenario.key]:04d}",
             scenario=scenario,
             case=case,
             reading=reading,
             anatomy=anatomy,
-            split=split if split in _SPLITS else "test",
+            split=split or "test",
             meta=_meta(row, reading, media.sha256),
         )
 

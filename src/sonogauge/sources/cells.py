@@ -31,7 +31,9 @@ _TOKEN: Final = re.compile(
     r"""|(?P<open>[\[{(])|(?P<close>[\]})])|(?P<rest>[,:]|\s+)"""
 )
 # A backslash that starts no escape stays a backslash, as Python has it, but without a warning.
-_LONE_BACKSLASH: Final = re.compile(r"""\\(?:(?P<known>[\\'"nrtbf]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4})|)""")
+_LONE_BACKSLASH: Final = re.compile(
+    r"""\\(?:(?P<known>[\\'"nrtbf]|x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8})|)"""
+)
 
 
 class CellError(ValueError):

@@ -15,6 +15,7 @@ from sonogauge._errors import BadInput
 # Masks reach 22 million characters; beyond this limit a cell is a sign of an unclosed quote.
 FIELD_LIMIT: Final = 64 * 1024 * 1024
 _LINE_LIMIT: Final = 4 * FIELD_LIMIT
+_OPEN_QUOTE: Final = "look for a quote left open"
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -68,6 +69,7 @@ class TsvFile:
         self._path = path
         self._name = name or str(path)
         self._on_bytes = on_bytes
+        self._record: list[str] = []  # lines of the record being read
         self.columns: tuple[str, ...] = ()
         self.hash = ""
 
@@ -96,8 +98,10 @@ class TsvFile:
     def _rows(self, text: io.TextIOWrapper) -> Iterator[TsvRow]:
         reader = csv.reader(self._lines(text), delimiter="\t")
         number = -1  # of the last record; the header is 0
+        last: list[str] = []
         try:
             for cells in reader:
+                last, self._record = self._record, []
                 if not cells:
                     continue
                 number += 1
@@ -106,7 +110,9 @@ class TsvFile:
                 else:
                     yield self._row(number, cells)
         except csv.Error as error:
-            raise BadInput(f"{error}", file=self._name, row=number + 1, fix="look for a quote left open") from error
+            raise BadInput(f"{error}", file=self._name, row=number + 1, fix=_OPEN_QUOTE) from error
+        if _open_at_end(last):
+            raise BadInput("a quote is never closed", file=self._name, row=number, fix="close or double it")
         if number < 0:
             raise BadInput("empty file", file=self._name, fix="it needs a header line")
 
@@ -114,6 +120,7 @@ class TsvFile:
         while line := text.readline(_LINE_LIMIT):
             if len(line) == _LINE_LIMIT:
                 raise BadInput(f"a line of more than {_LINE_LIMIT} characters", file=self._name)
+            self._record.append(line)
             yield line
 
     def _header(self, cells: list[str]) -> tuple[str, ...]:
@@ -127,9 +134,7 @@ class TsvFile:
         named = dict(zip(self.columns, cells, strict=False))
         if len(cells) != len(self.columns):
             if any("\n" in cell and "\t" in cell for cell in cells):
-                raise BadInput(
-                    "a cell runs over several rows", file=self._name, row=number, fix="look for a quote left open"
-                )
+                raise BadInput("a cell runs over several rows", file=self._name, row=number, fix=_OPEN_QUOTE)
             return TsvRow(number, named, "wrong number of cells")
         for cell in cells:
             if "\0" in cell:
@@ -137,6 +142,15 @@ class TsvFile:
             if not cell.isascii() and not _is_unicode(cell):
                 return TsvRow(number, named, "not UTF-8")
         return TsvRow(number, named)
+
+
+def _open_at_end(lines: list[str]) -> bool:
+    # The reader takes an open quote at the end of a file in silence; only its strict mode tells.
+    try:
+        list(csv.reader(lines, delimiter="\t", strict=True))
+    except csv.Error as error:
+        return "unexpected end of data" in str(error)
+    return False
 
 
 def _is_unicode(text: str) -> bool:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from sonogauge._errors import BadInput
-from sonogauge.sources.media import Media, MediaFault, decode_base64, read_inside, read_media
+from sonogauge.sources.media import Media, MediaFault, MediaReader, decode_base64, read_inside
 from sonogauge.sources.tsv import TsvFile, TsvRow
 
 # Other names under which releases wrote a column; `seg_ans` holds whatever its task asks for.
@@ -151,11 +151,12 @@ def read_rows(
     on_bytes: Callable[[int], None] | None = None,
 ) -> Iterator[U2Row]:
     """Yield all rows in order, each with its decoded image or its fault; two threads decode ahead."""
+    reader = MediaReader()
     with ThreadPoolExecutor(max_workers=2, thread_name_prefix="decode") as pool:
         pending: deque[Future[U2Row]] = deque()
         try:
             for row in _plain_rows(data, files, keys, log, on_bytes):
-                pending.append(pool.submit(_with_media, row, data))
+                pending.append(pool.submit(_with_media, row, data, reader))
                 if len(pending) >= _WINDOW:
                     yield pending.popleft().result()
             while pending:
@@ -231,7 +232,7 @@ def dataset_of(task: str, name: str, label_set: str, named: Mapping[str, str]) -
     return _SPLIT_SETS.get((task, number), number), number
 
 
-def _with_media(row: U2Row, data: Path) -> U2Row:
+def _with_media(row: U2Row, data: Path, reader: MediaReader) -> U2Row:
     cells = {column: cell for column, cell in row.cells.items() if column != "img_data"}
     picture, path = row.cells.get("img_data", ""), cells.get("img_path", "")
     media, fault = None, row.fault
@@ -241,7 +242,7 @@ def _with_media(row: U2Row, data: Path) -> U2Row:
                 content = decode_base64(picture)
             else:
                 content = read_inside(path, (data / row.file).parent, data)
-            media = read_media(content)
+            media = reader.read(content)
         except MediaFault as error:
             fault = str(error)
     explanation = fault is not None and _explains(row, picture or path)
