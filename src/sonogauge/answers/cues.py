@@ -5,7 +5,6 @@ regular expressions with bounded gaps; all other entries are plain text. A chang
 `VERSION` and with it the parsers that use the table.
 """
 
-# ruff: noqa: RUF001, RUF002, RUF003
 from __future__ import annotations
 
 import re
@@ -16,150 +15,218 @@ VERSION: Final = 1
 
 Table = dict[str, tuple[str, ...]]
 
+
+def _table(texts: dict[str, str]) -> Table:
+    return {language: tuple(part.strip() for part in text.split("|")) for language, text in texts.items()}
+
+
 # Words that announce an answer; the option follows at once or after filler words.
-DECLARE: Final[Table] = {
-    "en": ("answer", "choose", "i chose", "i select", "i pick", "go with", "score", "grade", "category")
-    + ("bi-rads", "birads", "best choice", "correct choice", "my choice", "best option", "correct option")
-    + ("right option", "option:", "choice:", "final:"),
-    "zh": ("答案", "选择", "我选", "应选", "正确选项", "诊断为", "判断为", "评分", "分级", "分类为"),
-    "es": ("respuesta", "elijo", "opción correcta"),
-    "fr": ("réponse", "je choisis", "bonne option"),
-    "de": ("antwort", "ich wähle", "richtige option"),
-    "pt": ("resposta", "escolho", "opção correta"),
-    "it": ("risposta", "scelgo", "opzione corretta"),
-    "ru": ("ответ", "выбираю"),
-    "ja": ("答え", "回答", "正解", "解答"),
-    "ko": ("정답", "답은", "답:"),
-    "vi": ("đáp án", "câu trả lời"),
-}
+DECLARE: Final = _table(
+    {
+        "en": (
+            "answer | choose | i chose | i select | i pick | go with | score | grade | category | bi-rads | "
+            "birads | best choice | correct choice | my choice | best option | correct option | right option | "
+            "option: | choice: | final:"
+        ),
+        "zh": "答案 | 选择 | 我选 | 应选 | 正确选项 | 诊断为 | 判断为 | 评分 | 分级 | 分类为",
+        "es": "respuesta | elijo | opción correcta",
+        "fr": "réponse | je choisis | bonne option",
+        "de": "antwort | ich wähle | richtige option",
+        "pt": "resposta | escolho | opção correta",
+        "it": "risposta | scelgo | opzione corretta",
+        "ru": "ответ | выбираю",
+        "ja": "答え | 回答 | 正解 | 解答",
+        "ko": "정답 | 답은 | 답:",
+        "vi": "đáp án | câu trả lời",
+    }
+)
 # Nouns that announce an answer only with ":", "=" or a form of "is" directly behind them.
-DECLARE_NOUN: Final[Table] = {
-    "en": ("diagnosis", "conclusion", "classification", "prediction", "verdict", "label", "choice", "impression"),
-    "zh": ("诊断", "结论", "结果", "分类"),
-    "es": ("diagnóstico", "conclusión"),
-    "fr": ("diagnostic", "conclusion"),
-    "de": ("diagnose", "fazit"),
-}
+DECLARE_NOUN: Final = _table(
+    {
+        "en": "diagnosis | conclusion | classification | prediction | verdict | label | choice | impression",
+        "zh": "诊断 | 结论 | 结果 | 分类",
+        "es": "diagnóstico | conclusión",
+        "fr": "diagnostic | conclusion",
+        "de": "diagnose | fazit",
+    }
+)
 # Clause openers that state a fact and at the same time end the clause before them.
-DECLARE_WEAK: Final[Table] = {"en": ("it is", "it's"), "zh": ("而是", "应该是", "应为"), "de": ("es ist",)}
+DECLARE_WEAK: Final = _table(
+    {
+        "en": "it is | it's",
+        "zh": "而是 | 应该是 | 应为",
+        "de": "es ist",
+    }
+)
 # Quantities that announce a number, with ":", "=" or a form of "is" directly behind them.
-DECLARE_NUMBER: Final[Table] = {
-    "en": ("result", "estimate", "estimated value", "value", "measurement", "ef", "ejection fraction", "lvef", "imt")
-    + ("intima-media thickness", "head circumference", "hc", "abdominal circumference", "ac", "fat value")
-    + ("circumference", "thickness"),
-    "zh": ("结果", "估计值", "测量值", "射血分数", "厚度", "头围", "腹围", "数值"),
-}
-CONNECTORS: Final[Table] = {
-    "en": ("is", "was", "are", "would be", "should be", "must be", "of", "equals", "will be"),
-    "zh": ("是", "为", "应为", "应是", "应该是"),
-    "es": ("es", "sería"),
-    "fr": ("est",),
-    "de": ("ist", "lautet"),
-    "pt": ("é",),
-    "it": ("è",),
-    "ja": ("は",),
-    "ko": ("은", "는"),
-    "vi": ("là",),
-}
-FILLERS: Final[Table] = {
-    "en": ("the", "a", "an", "most", "more", "likely", "probably", "clearly", "definitely", "therefore", "thus", "that")
-    + ("this", "option", "choice", "letter", "number", "category", "class", "grade", "score", "best", "correct", "be")
-    + ("would", "should", "must", "final", "here", "as", "to", "one", "lesion", "mass", "answer", "in", "at", "about")
-    + ("simply", "as follows", "consistent with", "indeed", "bi-rads", "birads", "approximately", "around", "roughly"),
-    "zh": ("选项", "最可能", "可能", "第", "项", "类", "级", "约", "大约", "在", "的"),
-    "es": ("la", "el", "correcta", "final", "opción"),
-    "fr": ("la", "le", "bonne", "correcte", "finale", "option"),
-    "de": ("die", "der", "richtige", "korrekte", "option"),
-    "pt": ("a", "o", "correta", "opção"),
-    "it": ("la", "il", "corretta", "opzione"),
-    "ja": ("選択肢",),
-    "vi": ("đúng",),
-}
-JOIN_OR: Final[Table] = {
-    "en": ("or", "either", "versus", "vs"),
-    "zh": ("或者", "或", "还是"),
-    "es": ("o",),
-    "fr": ("ou",),
-    "de": ("oder",),
-}
-JOIN_AND: Final[Table] = {
-    "en": ("and", "as well as"),
-    "zh": ("和", "与", "及"),
-    "es": ("y",),
-    "fr": ("et",),
-    "de": ("und",),
-}
+DECLARE_NUMBER: Final = _table(
+    {
+        "en": (
+            "result | estimate | estimated value | value | measurement | ef | ejection fraction | lvef | imt | "
+            "intima-media thickness | head circumference | hc | abdominal circumference | ac | fat value | "
+            "circumference | thickness"
+        ),
+        "zh": "结果 | 估计值 | 测量值 | 射血分数 | 厚度 | 头围 | 腹围 | 数值",
+    }
+)
+CONNECTORS: Final = _table(
+    {
+        "en": "is | was | are | would be | should be | must be | of | equals | will be",
+        "zh": "是 | 为 | 应为 | 应是 | 应该是",
+        "es": "es | sería",
+        "fr": "est",
+        "de": "ist | lautet",
+        "pt": "é",
+        "it": "è",
+        "ja": "は",
+        "ko": "은 | 는",
+        "vi": "là",
+    }
+)
+FILLERS: Final = _table(
+    {
+        "en": (
+            "the | a | an | most | more | likely | probably | clearly | definitely | therefore | thus | that | "
+            "this | option | choice | letter | number | category | class | grade | score | best | correct | be | "
+            "would | should | must | final | here | as | to | one | lesion | mass | answer | in | at | about | "
+            "simply | as follows | consistent with | indeed | bi-rads | birads | approximately | around | roughly"
+        ),
+        "zh": "选项 | 最可能 | 可能 | 第 | 项 | 类 | 级 | 约 | 大约 | 在 | 的",
+        "es": "la | el | correcta | final | opción",
+        "fr": "la | le | bonne | correcte | finale | option",
+        "de": "die | der | richtige | korrekte | option",
+        "pt": "a | o | correta | opção",
+        "it": "la | il | corretta | opzione",
+        "ja": "選択肢",
+        "vi": "đúng",
+    }
+)
+JOIN_OR: Final = _table(
+    {
+        "en": "or | either | versus | vs",
+        "zh": "或者 | 或 | 还是",
+        "es": "o",
+        "fr": "ou",
+        "de": "oder",
+    }
+)
+JOIN_AND: Final = _table(
+    {
+        "en": "and | as well as",
+        "zh": "和 | 与 | 及",
+        "es": "y",
+        "fr": "et",
+        "de": "und",
+    }
+)
 # Negations count up to four words before a mention, in the same clause.
-NEGATE: Final[Table] = {
-    "en": ("not", "no", "without", "unlikely", "excludes", "exclude", "excluded", "excluding", "never", "cannot")
-    + ("nor", "neither", "non", "lacks", "lack", "rather than", "rules out", "rule out", "ruled out", "ruling out")
-    + ("instead of", "less likely", "negative for", "free of", "absence of", "other than", "except"),
-    "es": ("sin", "excluye", "descarta", "nunca"),
-    "fr": ("pas", "sans", "exclut"),
-    "de": ("nicht", "kein", "keine", "ohne", "schließt"),
-    "pt": ("não", "sem"),
-    "it": ("non", "senza", "esclude"),
-    "ru": ("не", "нет", "без"),
-}
+NEGATE: Final = _table(
+    {
+        "en": (
+            "not | no | without | unlikely | excludes | exclude | excluded | excluding | never | cannot | nor | "
+            "neither | non | lacks | lack | rather than | rules out | rule out | ruled out | ruling out | instead "
+            "of | less likely | negative for | free of | absence of | other than | except"
+        ),
+        "es": "sin | excluye | descarta | nunca",
+        "fr": "pas | sans | exclut",
+        "de": "nicht | kein | keine | ohne | schließt",
+        "pt": "não | sem",
+        "it": "non | senza | esclude",
+        "ru": "не | нет | без",
+    }
+)
 # Languages without word spaces: the cue counts in the last few characters before a mention.
-NEGATE_CLOSE: Final[Table] = {"zh": ("不是", "并非", "不", "非", "没有", "无", "排除", "未见"), "ja": ("ではなく",)}
+NEGATE_CLOSE: Final = _table(
+    {
+        "zh": "不是 | 并非 | 不 | 非 | 没有 | 无 | 排除 | 未见",
+        "ja": "ではなく",
+    }
+)
 # What looks like a negation and is none.
-NEGATE_NOT: Final[Table] = {
-    "en": ("no doubt", "without a doubt", "without doubt", "without question", "not only", "no question"),
-    "zh": ("非常", "不仅", "无疑", "不但"),
-}
+NEGATE_NOT: Final = _table(
+    {
+        "en": "no doubt | without a doubt | without doubt | without question | not only | no question",
+        "zh": "非常 | 不仅 | 无疑 | 不但",
+    }
+)
 # Said after a mention, in the same clause: it takes the mention back.
-NEGATE_AFTER: Final[Table] = {
-    "en": ("unlikely", "less likely", "not likely", "excluded", "ruled out", "incorrect", "wrong", "not correct")
-    + ("not right", "not the answer", "not the correct", "not the best", "not supported", "not present", "not seen")
-    + ("absent", "improbable", "not possible", "impossible", "not favored", "not favoured"),
-}
-NEGATE_SUFFIX: Final[Table] = {"en": ("-free", "-negative", " negative", " free")}
-BREAKS: Final[Table] = {
-    "en": ("but", "however", "it is", "it's", "although", "though", "nevertheless", "yet", "instead"),
-    "zh": ("但是", "但", "然而", "不过", "而是"),
-    "de": ("aber", "sondern"),
-    "es": ("pero", "sino"),
-    "fr": ("mais",),
-}
+NEGATE_AFTER: Final = _table(
+    {
+        "en": (
+            "unlikely | less likely | not likely | excluded | ruled out | incorrect | wrong | not correct | not "
+            "right | not the answer | not the correct | not the best | not supported | not present | not seen | "
+            "absent | improbable | not possible | impossible | not favored | not favoured"
+        ),
+    }
+)
+NEGATE_SUFFIX: Final = _table(
+    {
+        "en": "-free | -negative |  negative |  free",
+    }
+)
+BREAKS: Final = _table(
+    {
+        "en": "but | however | it is | it's | although | though | nevertheless | yet | instead",
+        "zh": "但是 | 但 | 然而 | 不过 | 而是",
+        "de": "aber | sondern",
+        "es": "pero | sino",
+        "fr": "mais",
+    }
+)
 # Directly before a declaration these make it a supposition; the second table takes it back.
-SUPPOSE: Final[Table] = {"en": ("if", "whether", "unless", "in case", "assuming"), "zh": ("是否", "如果", "若")}
-DOUBT: Final[Table] = {
-    "en": (
-        "think",
-        "believe",
-        "say",
-        "feel",
-        "conclude",
-        "sure",
-        "certain",
-        "clear",
-        "likely",
-        "true",
-        "confirm",
-        "that",
-    ),
-}
+SUPPOSE: Final = _table(
+    {
+        "en": "if | whether | unless | in case | assuming",
+        "zh": "是否 | 如果 | 若",
+    }
+)
+DOUBT: Final = _table(
+    {
+        "en": "think | believe | say | feel | conclude | sure | certain | clear | likely | true | confirm | that",
+    }
+)
 # "B lines", "B mode": a letter before these words names no option.
-LETTER_COMPOUND: Final[Table] = {
-    "en": ("line", "lines", "mode", "scan", "wave", "waves", "profile", "pattern", "flow", "ring", "vitamin"),
-}
+LETTER_COMPOUND: Final = _table(
+    {
+        "en": "line | lines | mode | scan | wave | waves | profile | pattern | flow | ring | vitamin",
+    }
+)
 # "A" before these words cannot be an article.
-AFTER_LETTER: Final[Table] = {
-    "en": ("or", "and", "nor", "is", "was", "are", "because", "since", "as", "but", "vs", "versus", "not", "shows")
-    + ("rather", "than", "seems", "appears", "fits", "would", "can", "cannot", "could", "has", "lacks", "however"),
-}
-LETTER_WORD: Final[Table] = {"en": ("option", "choice", "letter", "answer"), "zh": ("选项",)}
-NULL_WORDS: Final[Table] = {
-    "en": ("null", "not measurable", "unmeasurable", "cannot be measured", "can not be measured", "can't be measured"),
-    "zh": ("无法测量", "不可测量", "不能测量"),
-}
-NOT_FINITE: Final[Table] = {"en": ("nan", "inf", "infinity", "infinite"), "": ("∞",)}
-BOUNDS: Final[Table] = {
-    "en": ("more than", "less than", "greater than", "at least", "at most", "up to", "above", "below", "over", "under")
-    + ("larger than", "smaller than", "higher than", "lower than", "no more than"),
-    "zh": ("大于", "小于", "超过", "不超过", "至少", "低于", "高于"),
-}
+AFTER_LETTER: Final = _table(
+    {
+        "en": (
+            "or | and | nor | is | was | are | because | since | as | but | vs | versus | not | shows | rather | "
+            "than | seems | appears | fits | would | can | cannot | could | has | lacks | however"
+        ),
+    }
+)
+LETTER_WORD: Final = _table(
+    {
+        "en": "option | choice | letter | answer",
+        "zh": "选项",
+    }
+)
+NULL_WORDS: Final = _table(
+    {
+        "en": "null | not measurable | unmeasurable | cannot be measured | can not be measured | can't be measured",
+        "zh": "无法测量 | 不可测量 | 不能测量",
+    }
+)
+NOT_FINITE: Final = _table(
+    {
+        "en": "nan | inf | infinity | infinite",
+        "": "∞",
+    }
+)
+BOUNDS: Final = _table(
+    {
+        "en": (
+            "more than | less than | greater than | at least | at most | up to | above | below | over | under | "
+            "larger than | smaller than | higher than | lower than | no more than"
+        ),
+        "zh": "大于 | 小于 | 超过 | 不超过 | 至少 | 低于 | 高于",
+    }
+)
 
 _CANNOT: Final = (
     r"(?:cannot|can not|can't|could not|couldn't|unable to|not able to|not possible to|impossible to|difficult to)"
@@ -194,8 +261,8 @@ REFUSALS: Final[dict[str, Table]] = {
             rf"{_CANNOT} (?:be )?(?:[\w'-]{{1,20}} )?(?:determined|identified|assessed|classified|evaluated|seen)\b",
             r"(?:insufficient|not enough|not sufficient|inadequate) (?:image |visual |clinical )?"
             r"(?:information|data|detail|quality|evidence|context)",
-            r"(?:image|picture|quality|scan) (?:quality )?(?:is|appears|seems) (?:too |very )?"
-            r"(?:poor|unclear|blurry|blurred|low|dark|insufficient|inadequate|not clear|not sufficient)",
+            r"(?:image|picture|quality|scan) (?:quality )?(?:is|appears|seems) (?:too |very )??"
+            r"(?:poor|unclear|blurry|blurred|too low|too dark|insufficient|inadequate|not clear|not sufficient)",
             r"no image (?:was |is |has been )?(?:provided|attached|visible|available|uploaded)",
             r"(?:do not|don't|did not|didn't) (?:see|have|receive|have access to) (?:an|any|the|this) image",
             r"(?:need|require) (?:more|additional|further) (?:information|images|views|context|imaging)",
@@ -213,18 +280,33 @@ REFUSALS: Final[dict[str, Table]] = {
 }
 # Every refusal holds one of these; a cheap look before the expressions.
 REFUSAL_STEMS: Final = (
-    *("can", "could", "able", "possible", "difficult", "not ", "please", "should", "must", "don't", "n't", "insuff"),
-    *("inadeq", "image", "picture", "quality", "scan", "need", "require", "无法", "不", "难以", "咨询", "请教", "联系"),
-    *("信息", "证据", "资料", "图像", "图片", "质量", "没有", "未提供", "no ", "ne ", "kann", "lässt"),
+    *("cannot", "can not", "n't ", "could not", "unable to", "not able", "possible to", "difficult to", "doctor"),
+    *("physician", "radiologist", "professional", "provider", "specialist", "do not ", "did not ", "not qualified"),
+    *(
+        "sufficient",
+        "not enough",
+        "inadequate",
+        "no image",
+        "poor",
+        "unclear",
+        "blur",
+        "too low",
+        "too dark",
+        "not clear",
+    ),
+    *("need more", "need additional", "need further", "require more", "require additional", "require further"),
+    *("no puedo", "no se puede", "no es posible", "ne peu", "impossible de", "kann ", "sich "),
+    *("无法", "不", "难以", "咨询", "请教", "联系", "信息", "证据", "资料", "图像", "图片", "质量"),
 )
+_ASCII_STEMS: Final = tuple(stem for stem in REFUSAL_STEMS if stem.isascii())
 # An error that a client stored as if it were a reply; matched at its beginning.
 API_ERRORS: Final = (
     r"(?:api |http |server |request |connection |network |timeout |openai |azure )?error(?: code)?\s*[:=(\-]+\s*\S",
     r"\W{0,4}error\W{1,6}(?:message|code|type|status|\{)",
     r"(?:error|exception|failed)\W{0,3}$",
     r"(?:api|http|server|connection|network|timeout|request|internal server) error\b",
-    r"(?:http(?:/\d(?:\.\d)?)? ?|status(?: code)?\W{1,3}|code\W{1,3})?(?:400|401|403|404|408|409|413|422|429|500|502|503"
-    r"|504|529)\W{1,3}(?:bad request|unauthori[sz]ed|forbidden|not found|request timeout|conflict|payload too large"
+    r"(?:http(?:/\d(?:\.\d)?)? ?|status(?: code)?\W{1,3}|code\W{1,3})?(?:400|401|403|404|408|409|413|422|429|500|502"
+    r"|503|504|529)\W{1,3}(?:bad request|unauthori[sz]ed|forbidden|not found|request timeout|conflict|payload too large"
     r"|unprocessable|too many requests|internal server error|bad gateway|service unavailable|gateway timeout"
     r"|client error|server error)",
     r"(?:rate limit|quota|context length|maximum context)[\w ]{0,20}(?:exceeded|reached|error)",
@@ -290,7 +372,10 @@ def refusals(low: str) -> list[Span]:
     >>> [span.reason for span in refusals("i cannot determine the plane from this image.")]
     ['refusal_insufficient']
     """
-    if not any(stem in low for stem in REFUSAL_STEMS):
+    for stem in _ASCII_STEMS if low.isascii() else REFUSAL_STEMS:
+        if stem in low:
+            break
+    else:
         return []
     spans = [
         Span(match.start(), match.end(), reason) for reason, pattern in _refusals() for match in pattern.finditer(low)

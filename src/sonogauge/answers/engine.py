@@ -4,10 +4,10 @@ The rules are section 5.1 of the U2-BENCH specification; they are the same for e
 are linear in the length of the reply.
 """
 
-# ruff: noqa: RUF001, RUF002, RUF003
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -27,11 +27,13 @@ _JOINER: Final = re.compile(
 )
 _OPTION_WORD: Final = re.compile(r"(?:option|choice|letter)s? ")
 _LIST_END: Final = re.compile(r"[\"')\] ]{0,4}(?:[.,;:!?\n]|$)")
-_BREAK: Final = re.compile(r"[;,!?\n]|\.(?!\d)| - |" + cues.any_of(cues.words(cues.BREAKS)))
+_BREAKS: Final = cues.words(cues.BREAKS)
+_BREAK_MARKS: Final = (";", ",", "!", "?", "\n", " - ", *(f" {word} " for word in _BREAKS if word.isascii()))
+_ALL_BREAK_MARKS: Final = (*_BREAK_MARKS, *(word for word in _BREAKS if not word.isascii()))
 _SENTENCE_END: Final = re.compile(
     r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "nevertheless", "that said", "但", "然而", "不过"))
 )
-_TOKEN: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
+_TOKEN: Final = re.compile(r"[\w']+")
 _NEGATE: Final = cues.words(cues.NEGATE)
 _NEGATE_ONE: Final = frozenset(word for word in _NEGATE if " " not in word)
 _NEGATE_MANY: Final = tuple(f" {word} " for word in _NEGATE if " " in word)
@@ -42,36 +44,39 @@ _NEGATE_AFTER: Final = re.compile(
     r"(?:[a-z]{1,12} )?(?:" + cues.any_of(cues.words(cues.NEGATE_AFTER)) + ")"
 )
 _NEGATE_SUFFIX: Final = cues.words(cues.NEGATE_SUFFIX)
-_SUPPOSE: Final = re.compile(
-    "(?:" + cues.any_of(cues.words(cues.SUPPOSE)) + r")(?: (?:the|a|your|my|that|this|or not))? ?$"
-)
-_DOUBT: Final = re.compile(
-    r"(?:\bnot|n't|cannot|\bnever|\bunable to|\bhardly)(?: [a-z]{1,12}){0,2}? (?:"
-    + "|".join(cues.words(cues.DOUBT))
-    + r")(?: that| if| whether)? ?$"
-)
+_NEGATE_MANY_LAST: Final = frozenset(word.split()[-1] for word in _NEGATE if " " in word)
+_SUPPOSE: Final = frozenset(word for word in cues.words(cues.SUPPOSE) if word.isascii())
+_SUPPOSE_CLOSE: Final = tuple(word for word in cues.words(cues.SUPPOSE) if " " in word or not word.isascii())
+_DOUBT: Final = frozenset(cues.words(cues.DOUBT))
+_THAT: Final = frozenset(("that", "if", "whether"))
+_DETERMINERS: Final = frozenset(("the", "a", "your", "my", "that", "this"))
 _COMPOUND: Final = re.compile(r"[ -](?:" + cues.any_of(cues.words(cues.LETTER_COMPOUND)) + ")")
 _AFTER_LETTER: Final = re.compile(r" ?(?:" + cues.any_of(cues.words(cues.AFTER_LETTER)) + ")")
+_BEHIND_LETTER: Final = re.compile(r"[\"'\]).:=\- (]{1,6}")
 _LETTER_END: Final = re.compile(r"[\"'\]]{0,2} ?(?:$|[).,:;\]!?\n/&+=(]|- )")
 _NUMBER_TAIL: Final = re.compile(r"[.,]\d|%| ?(?:mm|cm|m|µm|%|percent|weeks?|years?|days?|ml|hz|mhz|out)\b")
 _NOT_THE_OPTION: Final = re.compile(r" (?:of|than)\b")
 _LETTER_AFTER_TEXT: Final = re.compile(r" ?\((?:option )?([a-z])\)")
 _FOREIGN_LETTER: Final = re.compile(r"[\"'(\[ ]{0,3}[a-z](?=[\"')\]]{0,2}(?:[.,;:!?\n)]|$))")
 
-_WINDOW: Final = 96
+_WINDOW: Final = 72
+# More refusals than this in one reply are babble; the bound keeps the reading linear.
+_MOST_REFUSALS: Final = 64
 _DIRECT, _NOUN, _WEAK = "direct", "noun", "weak"
 
 
-def _cue_list() -> tuple[tuple[tuple[str, str], ...], tuple[tuple[str, str], ...]]:
-    table = (
-        *((cue, _DIRECT) for cue in cues.words(cues.DECLARE)),
-        *((cue, _NOUN) for cue in cues.words(cues.DECLARE_NOUN)),
-        *((cue, _WEAK) for cue in cues.words(cues.DECLARE_WEAK)),
-    )
-    return table, tuple((cue, kind) for cue, kind in table if cue.isascii())
+def _cues_by_stem() -> dict[str, tuple[tuple[str, str], ...]]:
+    """Group the declaration cues by a word they hold, so that one look rules out a whole group."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    for table, kind in ((cues.DECLARE, _DIRECT), (cues.DECLARE_NOUN, _NOUN), (cues.DECLARE_WEAK, _WEAK)):
+        for cue in cues.words(table):
+            stem = cue if kind == _WEAK else max(cue.split(" "), key=len).rstrip(":")
+            groups.setdefault(stem, []).append((cue, kind))
+    return {stem: tuple(group) for stem, group in groups.items()}
 
 
-_CUES, _ASCII_CUES = _cue_list()
+_CUES: Final = tuple(_cues_by_stem().items())
+_ASCII_CUES: Final = tuple((stem, group) for stem, group in _CUES if stem.isascii())
 
 
 @dataclass(slots=True)
@@ -155,7 +160,7 @@ def _option_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, list[tup
     assert letter is not None
     end, index = letter
     found = [(at, index)]
-    after = re.compile(r"[\"'\]).:=\- (]{1,6}").match(low, end)
+    after = _BEHIND_LETTER.match(low, end)
     if after:
         own = _phrase_at(low, after.end(), vocabulary)
         if own is not None and (own[1] == index or _LIST_END.match(low, own[0])):
@@ -193,34 +198,62 @@ def _listing_at(low: str, at: int, vocabulary: Vocabulary) -> _Listing:
     return listing
 
 
-def _clause_before(low: str, at: int, blank: list[tuple[int, int]]) -> str:
-    """Return the part of the clause of a position that lies before it, other options blanked out."""
-    start = max(0, at - _WINDOW)
-    window = low[start:at]
-    for first, last in blank:
-        if last > start and last <= at:
-            first = max(first, start)
-            window = window[: first - start] + "\x00" * (last - first) + window[last - start :]
+def _clause(window: str) -> str:
+    """Return what stands behind the last clause break of a text."""
     cut = 0
-    for found in _BREAK.finditer(window):
-        cut = found.end()
-    return window[cut:]
+    for mark in _BREAK_MARKS if window.isascii() else _ALL_BREAK_MARKS:
+        cut = max(cut, window.rfind(mark) + len(mark)) if mark in window else cut
+    at = window.rfind(".", cut)
+    while at >= 0 and window[at + 1 : at + 2].isdigit():
+        at = window.rfind(".", cut, at)
+    return window[max(cut, at + 1) :]
 
 
-def _negated(clause: str) -> bool:
-    """Whether one of the last four words of a clause negates what follows it."""
-    if not clause.strip():
+def _negated_at(low: str, at: int, blank: Sequence[tuple[int, int]] = ()) -> bool:
+    """Whether a negation stands up to four words before a position, in the same clause; `blank` spans do not count."""
+    window = low[max(0, at - _WINDOW) : at]
+    # Most mentions have no negation near them: look for one before looking for the clause.
+    if not _holds_negation(_TOKEN.findall(window)[-5:]) and (
+        window.isascii() or not any(cue in window[-6:] for cue in _NEGATE_CLOSE)
+    ):
         return False
-    clause = _NEGATE_NOT.sub(" ", clause)
-    tokens = _TOKEN.findall(clause)[-5:]
+    for first, last in blank:
+        first = max(first - (at - len(window)), 0)
+        last -= at - len(window)
+        if 0 < last <= len(window):
+            window = window[:first] + "\x00" * (last - first) + window[last:]
+    clause = _NEGATE_NOT.sub(" ", _clause(" " + window))
+    return _holds_negation(_TOKEN.findall(clause)[-5:]) or (
+        not clause.isascii() and any(cue in clause[-6:] for cue in _NEGATE_CLOSE)
+    )
+
+
+def _holds_negation(tokens: list[str]) -> bool:
+    """Whether the last four of up to five words hold a negation; one of two words may begin with the fifth."""
     last = tokens[-4:]
-    if not _NEGATE_ONE.isdisjoint(last) or any(token.endswith("n't") for token in last):
+    if not _NEGATE_ONE.isdisjoint(last):
         return True
-    if len(tokens) > 1:
-        joined = f" {' '.join(tokens)} "
-        if any(phrase in joined for phrase in _NEGATE_MANY):
-            return True
-    return not clause.isascii() and any(cue in clause[-6:] for cue in _NEGATE_CLOSE)
+    joined = f" {' '.join(tokens)} "
+    if "n't " in joined and any(token.endswith("n't") for token in last):
+        return True
+    return not _NEGATE_MANY_LAST.isdisjoint(tokens[1:]) and any(phrase in joined for phrase in _NEGATE_MANY)
+
+
+def _doubted(low: str, at: int) -> bool:
+    """Whether a negated verb of opinion stands directly before a position ("I do not think it is")."""
+    tokens = _TOKEN.findall(low[max(0, at - _WINDOW) : at])[-5:]
+    while tokens and tokens[-1] in _THAT:
+        tokens.pop()
+    return bool(tokens) and tokens[-1] in _DOUBT and _holds_negation(tokens[:-1])
+
+
+def _supposed(low: str, at: int) -> bool:
+    """Whether a word of supposition ("if", "whether") stands directly before a position."""
+    window = low[max(0, at - 32) : at]
+    tokens = _TOKEN.findall(window)[-3:]
+    while tokens and tokens[-1] in _DETERMINERS:
+        tokens.pop()
+    return (bool(tokens) and tokens[-1] in _SUPPOSE) or window.rstrip().endswith(_SUPPOSE_CLOSE)
 
 
 class _Reader:
@@ -231,7 +264,7 @@ class _Reader:
         self.low = text.lower()
         self.vocabulary = vocabulary
         self.refusals = cues.refusals(self.low)
-        self.scopes = [(span.start, self._sentence_end(span.end)) for span in self.refusals]
+        self.scopes = [(span.start, self._sentence_end(span.end)) for span in self.refusals[:_MOST_REFUSALS]]
         # Positions of options that a supposition or a negated declaration takes back.
         self.void: set[int] = set()
         self.void_reason: str | None = None
@@ -248,13 +281,16 @@ class _Reader:
         low = self.low
         best: _Listing | None = None
         best_at = -1
-        for cue, kind in _ASCII_CUES if low.isascii() else _CUES:
-            at = low.find(cue)
-            while at >= 0:
-                listing = self._declaration(cue, kind, at)
-                if listing is not None and listing.end > best_at:
-                    best, best_at = listing, listing.end
-                at = low.find(cue, at + len(cue))
+        for stem, group in _ASCII_CUES if low.isascii() else _CUES:
+            if stem not in low:
+                continue
+            for cue, kind in group:
+                at = low.find(cue)
+                while at >= 0:
+                    listing = self._declaration(cue, kind, at)
+                    if listing is not None and listing.end > best_at:
+                        best, best_at = listing, listing.end
+                    at = low.find(cue, at + len(cue))
         return best
 
     def _declaration(self, cue: str, kind: str, at: int) -> _Listing | None:
@@ -293,12 +329,8 @@ class _Reader:
 
     def _accept(self, listing: _Listing, kind: str, at: int) -> _Listing | None:
         low = self.low
-        clause = _clause_before(low, at, [])
-        doubted = _DOUBT.search(clause) if kind == _WEAK else _negated(clause)
-        if not doubted and kind == _WEAK:
-            # "it is" opens a clause, so a doubt stands in the clause before it.
-            doubted = _DOUBT.search(low[max(0, at - _WINDOW) : at])
-        if doubted or _SUPPOSE.search(low[max(0, at - _WINDOW) : at]):
+        doubted = _doubted(low, at) if kind == _WEAK else _negated_at(low, at)
+        if doubted or _supposed(low, at):
             self.void.update(position for position, _ in listing.found)
             if doubted:
                 self.void_reason = "negated"
@@ -366,11 +398,7 @@ class _Reader:
             near = blank[max(0, number - 8) : number]
             if start in self.void:
                 negated += self.void_reason is not None
-            elif (
-                _negated(_clause_before(low, start, near))
-                or low.startswith(_NEGATE_SUFFIX, end)
-                or _NEGATE_AFTER.match(low, end)
-            ):
+            elif _negated_at(low, start, near) or low.startswith(_NEGATE_SUFFIX, end) or _NEGATE_AFTER.match(low, end):
                 negated += 1
             else:
                 if kept.found and index != kept.found[-1][1]:

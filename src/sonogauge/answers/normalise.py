@@ -3,7 +3,7 @@
 Lower-casing the result keeps its length, so positions found in one hold in the other.
 """
 
-# ruff: noqa: RUF001, RUF002, RUF003
+# ruff: noqa: RUF001, RUF002
 from __future__ import annotations
 
 import html
@@ -36,7 +36,7 @@ _PLAIN: Final = str.maketrans(
         "•": "-",
     }
 )
-_ODD: Final = re.compile(r"[*_`#$\\{}<>\[\]|~&\x00-\x08\x0b-\x1f\x7f]|[^\S\n][^\S\n]|\t|\n ")
+_ODD: Final = re.compile(r"[*_`#$\\{}<>\[\]|~&\x00-\x08\x0b-\x1f\x7f\t]")
 _LATEX_WRAP: Final = re.compile(r"\\(?:text|math|operator)[a-z]{0,12}\s{0,2}\{([^{}]{0,2000})\}")
 _ANSWER_OPEN: Final = re.compile(r"<\s?(?:final[_ ]?)?answer\s?>|\\f?boxed\s{0,2}\{?|<\|begin_of_box\|>", re.IGNORECASE)
 _ANSWER_CLOSE: Final = re.compile(r"</\s?(?:final[_ ]?)?answer\s?>|<\|end_of_box\|>", re.IGNORECASE)
@@ -59,7 +59,7 @@ _FENCED: Final = re.compile(r"\A```[\w-]{0,20}[^\S\n]*\n(.*?)\n?```\s*\Z", re.DO
 def without_thinking(text: str) -> str:
     """Drop thinking blocks, also one that never ends or whose beginning was in the prompt.
 
-    >>> without_thinking("<think>maybe A</think>C"), without_thinking("hm A</think>C"), without_thinking("<think>maybe A")
+    >>> without_thinking("<think>maybe A</think>C"), without_thinking("hm A</think>C"), without_thinking("<think>A")
     ('C', 'C', '')
     """
     kept: list[str] = []
@@ -77,7 +77,7 @@ def without_thinking(text: str) -> str:
         last = tag.end()
     if not thinking:
         kept.append(text[last:])
-    return " ".join(kept)
+    return " ".join(part for part in kept if part)
 
 
 def _without_markup(text: str) -> str:
@@ -113,7 +113,7 @@ def clean(text: str) -> str:
         text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
     if "<" in text or "[" in text or "◁" in text:
         text = without_thinking(text)
-    if _ODD.search(text):
+    if _ODD.search(text) or "  " in text or "\n " in text or " \n" in text or not text.isprintable():
         text = _without_markup(text)
     return text.strip()
 

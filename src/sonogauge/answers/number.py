@@ -1,6 +1,6 @@
 """One number with an optional unit: the answer of measurement tasks."""
 
-# ruff: noqa: RUF001, RUF002, RUF003
+# ruff: noqa: RUF001
 from __future__ import annotations
 
 import math
