@@ -161,7 +161,7 @@ NEGATE_AFTER: Final = _table(
 )
 NEGATE_SUFFIX: Final = _table(
     {
-        "en": "-free | -negative |  negative |  free",
+        "en": "-free | -negative",
     }
 )
 BREAKS: Final = _table(

@@ -426,7 +426,7 @@ def read(reply: str, vocabulary: Vocabulary, *, several: bool = False) -> Readin
         return Reading(frozenset(), "empty")
     if cues.is_api_error(low):
         return Reading(frozenset(), "error")
-    if len(core) < 400:
+    if core[0] in vocabulary.starts and len(core) < 400:
         listing = _listing_at(core, 0, vocabulary)
         if listing.found and listing.end == len(core):
             return _verdict(listing, several)

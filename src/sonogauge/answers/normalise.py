@@ -110,10 +110,10 @@ def clean(text: str) -> str:
     ('B', '"B"', 'answer: C')
     """
     if not text.isascii():
-        text = unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN)
+        text = _SPACE.sub(" ", unicodedata.normalize("NFKC", text.translate(_PLAIN)).translate(_PLAIN))
     if "<" in text or "[" in text or "◁" in text:
         text = without_thinking(text)
-    if _ODD.search(text) or "  " in text or "\n " in text or " \n" in text or not text.isprintable():
+    if _ODD.search(text) or "  " in text or "\n " in text or " \n" in text:
         text = _without_markup(text)
     return text.strip()
 

@@ -21,7 +21,8 @@ class Vocabulary:
     """What a reply to one kind of item may say.
 
     options: exact option strings; exact: option string -> index; whole: folded reply -> index.
-    phrases: (lower-case phrase, index, counts in passing), longest first; letters: lower-case letter -> index.
+    phrases: (lower-case phrase, index, counts in passing), longest first; passing: those that count in passing; letters: lower-case letter -> index;
+    starts: first characters of all of them.
     negative: whether a phrase holds a negation of its own ("not visible").
     """
 
@@ -31,6 +32,7 @@ class Vocabulary:
     phrases: tuple[tuple[str, int, bool], ...]
     passing: tuple[tuple[str, int], ...]
     letters: Mapping[str, int]
+    starts: frozenset[str]
     letter_pattern: re.Pattern[str] | None
     negative: bool
 
@@ -98,6 +100,7 @@ def compile_vocabulary(
         phrases=phrases,
         passing=tuple((phrase, index) for phrase, index, in_passing in phrases if in_passing),
         letters=by_letter,
+        starts=frozenset({phrase[0] for phrase in known} | set(by_letter)),
         letter_pattern=pattern,
         negative=any(_NEGATION.search(phrase) or "non" in phrase for phrase in known),
     )
