@@ -16,7 +16,7 @@ SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 Unit = Literal["percent", "percent2", "total", "plain", "natural", "count"]
 
 _PERCENT = re.compile(
-    r"(^|_)(accuracy|acc|precision|recall|f1|sensitivity|specificity|rouge|bertscore|within|share|rate|coverage|iou|dice)"
+    r"(^|_)(accuracy|acc|precision|recall|f1|sensitivity|specificity|rouge|bertscore|within|out_of_range|share|rate|coverage|iou|dice)"
     r"(_|\d|$)"
 )
 _PERCENT2 = re.compile(r"(^|_)bleu")
