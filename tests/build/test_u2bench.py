@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sonogauge._errors import BadInput
-from sonogauge.build import build
+from sonogauge.build import build, build_report
 from sonogauge.build.u2_counts import import_report
 from sonogauge.build.u2bench import build_u2bench
 from sonogauge.folders import Folder, Manifest
@@ -558,7 +558,7 @@ def test_the_report_is_made_from_the_manifest_alone(tmp_path: Path) -> None:
     manifest, _ = built(tmp_path)
     stored = Folder(tmp_path / "out").manifest
     lines = import_report(stored)
-    assert lines == import_report(manifest)
+    assert lines == import_report(manifest) == build_report(stored)
     text = "\n".join(lines)
     for part in ("3 rows", "explanation rows left out: 1", "1 unknown dataset", "DD: 98.Foo (1 rows)", "CC BY-NC-ND"):
         assert part in text

@@ -21,6 +21,19 @@ BUILDERS: Registry[Callable[..., Manifest]] = Registry(
     group="sonogauge.builders",
 )
 
+REPORTS: Registry[Callable[[Manifest], list[str]]] = Registry(
+    "build report", {"u2bench": "sonogauge.build.u2_counts:import_report"}, group="sonogauge.build_reports"
+)
+
+
+def build_report(manifest: Manifest) -> list[str]:
+    """Return the lines that tell what a build read, kept and dropped."""
+    if manifest.name in REPORTS:
+        return REPORTS.load(manifest.name)(manifest)
+    tables = ", ".join(f"{facts.rows} {table}" for table, facts in sorted(manifest.tables.items()))
+    lines = [f"{manifest.name}: {tables}", *(f"note: {notice}" for notice in manifest.notices)]
+    return [*lines, *(f"licence: {licence}" for licence in manifest.licences)]
+
 
 def build(name: str, data: Path | str | None, out: Path | str, **options: Any) -> Manifest:
     """Build a benchmark folder and return its manifest.
