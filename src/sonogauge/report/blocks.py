@@ -260,6 +260,8 @@ def failures(board: Board) -> Table:
     notes = ["A failed reply counts as wrong under the strict protocol."] if folders[0].protocol == "strict" else []
     if scored:
         notes.append(f"Share of {scored} scored items.")
+    if any(line.varied for line in board.lines):
+        notes.append("Counts are of the unvaried run.")
     return Table.of("failures", "Failed replies", columns, rows, notes)
 
 

@@ -24,6 +24,11 @@ class Line:
     scores: Scores
     facts: Mapping[Place, Fact]
 
+    @property
+    def varied(self) -> bool:
+        """Whether this is a variant of a run; verdicts and counts of the manifest are of the unvaried one."""
+        return any(fact.variant for fact in self.facts.values())
+
 
 @dataclass(frozen=True)
 class Board:
@@ -110,8 +115,8 @@ class Board:
         return max(offered, key=lambda fact: (sign * (fact.value or 0.0), fact.label), default=None)
 
     def verdict(self, line: Line, task: str) -> Mapping[str, Any]:
-        """The verdict on a task, empty where none was given for the shown protocol."""
-        if line.scores.protocol != "strict":
+        """The verdict on a task, empty where none was given for the shown protocol and variant."""
+        if line.scores.protocol != "strict" or line.varied:
             return {}
         verdict: Mapping[str, Any] = line.scores.counts.get("verdicts", {}).get(task, {})
         return verdict

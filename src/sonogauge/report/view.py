@@ -12,6 +12,7 @@ from sonogauge.report.cells import Table, View
 from sonogauge.report.document import document
 from sonogauge.report.load import Scores
 
+SIMULATED_NOTICE = "Simulated, not clinical."
 SOURCES_NOTICE = "Intervals (95 %) speak of new patients from the same sources, not of other hospitals or devices."
 
 # Parameters that have a line of their own.
@@ -76,8 +77,6 @@ def _facts(scores: Sequence[Scores]) -> tuple[tuple[str, str], ...]:
 def _notices(board: Board) -> tuple[str, ...]:
     scores, spec = board.scores, board.spec
     notices: list[str] = []
-    if spec.simulated:
-        notices.append("Simulated, not clinical.")
     notices.extend(_told(scores, _gaps))
     notices.extend(
         f"{one.label} was trained in-domain, on this benchmark's own train part." for one in scores if one.in_domain
@@ -99,6 +98,9 @@ def _notices(board: Board) -> tuple[str, ...]:
         notices.append(f"Licence of the data: {licence}.")
     if any(fact.low is not None for one in scores for fact in one.own):
         notices.append(SOURCES_NOTICE)
+    if spec.simulated:
+        # Said once, first and in these words, however benchmark and scorer put it.
+        notices = [SIMULATED_NOTICE, *(one for one in notices if not one.casefold().startswith("simulated"))]
     return tuple(_distinct(notices))
 
 
