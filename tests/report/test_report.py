@@ -119,6 +119,7 @@ def test_baselines_and_published_rows_stand_apart(tmp_path: Path) -> None:
     assert texts(view, "published")[1] == {"Model": "Known-2", "u2": "0.2000", "DD": "40.0%"}
     assert published.footnotes == ("data set 27 rests on one reply",)
     assert any("public leaderboard, 2025" in note for note in published.notes)
+    assert "The scores above are partial: their totals are not comparable with these." in published.notes
     assert [one["Metric"] for one in texts(view, "published_metrics")] == ["macro_f1", "macro_f1"]
 
 
@@ -167,6 +168,8 @@ def test_variants_of_a_run_are_all_shown(tmp_path: Path) -> None:
     found = json.loads(report([tmp_path / "s"], format="json"))
     assert sorted(found["variants"]) == ["cot", "short"]
     assert found["variants"]["cot"]["tasks"] == found["tasks"]
+    verdicts = [one["Verdict"] for one in texts(view_scores([tmp_path / "s"]), "tasks") if one["Task"] == "DD"]
+    assert verdicts == ["not distinguishable", "", ""]  # a verdict is about the unvaried run
 
 
 def test_models_trained_in_domain_have_a_block_of_their_own(tmp_path: Path) -> None:

@@ -128,6 +128,8 @@ def published(board: Board) -> Table:
     found = _published(board)
     sources = list(dict.fromkeys(fact.source for facts in found.values() for fact in facts.values() if fact.source))
     notes = ["Published numbers, not computed here: no intervals, and data sets may differ between models."]
+    if any(one.counts.get("partial") for one in board.scores):
+        notes.append("The scores above are partial: their totals are not comparable with these.")
     if sources:
         notes.append(f"Source: {'; '.join(sources)}.")
     return _standings(
