@@ -61,7 +61,10 @@ def main() -> int:
     with contextlib.redirect_stdout(io.StringIO()):
         peer_seconds, peer = timed(lambda: Bleu(4).compute_score(truth, replies)[0][3])
     bleu = peer_seconds / ours_seconds
-    print(f"BLEU-4, {pairs} pairs: {ours_seconds:.2f} s, pycocoevalcap {peer_seconds:.2f} s: {bleu:.1f}x (goal {BLEU_GOAL:g}x)")
+    print(
+        f"BLEU-4, {pairs} pairs: {ours_seconds:.2f} s, pycocoevalcap {peer_seconds:.2f} s: "
+        f"{bleu:.1f}x (goal {BLEU_GOAL:g}x)"
+    )
     bleu_gap = abs(ours - peer)
 
     # ROUGE of the peer grows with the pairs alone: a tenth of them is timed and scaled.

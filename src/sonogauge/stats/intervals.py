@@ -20,6 +20,8 @@ NO_ITEM = "no item"
 NO_VARIATION = "no variation between groups"
 # Below this share of its own terms a standard error is rounding.
 _ROUNDING = 1e-12
+# A bootstrap-t quantile beyond this many quantiles of t comes from draws of nearly one group.
+_ABSURD = 10.0
 
 
 @dataclass(frozen=True)
@@ -78,12 +80,16 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
 
     proportion: Wilson with the clustered effective n = p(1 - p)/SE², at most the number of items (at 0 or 1: the
     number of groups), and the quantile t(groups - strata); SE by linearisation, G/(G - 1) per stratum
-    (Dean & Pagano 2015, doi:10.1093/jssam/smv024). studentised, log: cluster bootstrap-t with the linearised standard
-    error of each draw, on the value or its logarithm. standard_error: value ± t SD(draws), which holds where a class
-    with few groups vanishes from draws. averaged: studentised, below 20 groups as standard_error. One group, or a
-    stratum with one group: no interval.
+    (Dean & Pagano 2015, doi:10.1093/jssam/smv024).
+    studentised, log: cluster bootstrap-t with the linearised standard error of each draw, on the value or its
+    logarithm, no shorter than value ± t SD(draws).
+    standard_error: value ± t SD(draws), which holds where a class with few groups vanishes from draws.
+    averaged: bootstrap-t; below 20 groups as standard_error.
+    One group, or a stratum with one group: no interval. Raises ValueError for a metric of kind "order" and for groups
+    the resampler was not made for.
     """
-    assert metric.gradient is not None, "kind 'order' goes through estimate_order"
+    if metric.gradient is None:
+        raise ValueError(f"metric '{metric.name}' is no function of sums; use estimate_order")
     if not sums.groups:
         return _without(None, 0, NO_ITEM)
     total = sums.total()
@@ -125,18 +131,21 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     if flat or (metric.interval == "log" and value == 0):
         return Estimate(value, None, None, groups, df, groups >= RELIABLE_GROUPS, NO_VARIATION, draws)
     log = metric.interval == "log"
-    lower, upper = -math.inf, math.inf
+    # The interval in units of its own scale: the logarithm (delta method) or the value.
+    base = value if log else 1.0
+    half = t_quantile(df) * _deviation(draws) / base
+    lower, upper, name = -half, half, "bootstrap standard error, t"
     if metric.interval != "standard_error" and not (metric.interval == "averaged" and groups < RELIABLE_GROUPS):
-        lower, upper = _studentised(metric, sums, resampler, totals, value, draws, error, log)
-    name = "cluster bootstrap-t"
-    if not (math.isfinite(lower) and math.isfinite(upper)):
-        # Also where so few groups leave draws without any spread of their own.
-        upper, error, name = t_quantile(df), _deviation(draws), "bootstrap standard error, t"
-        lower = -upper
+        low_t, high_t = _studentised(metric, sums, resampler, totals, value, draws, error, log)
+        # With very few groups, draws without any spread of their own leave the quantiles infinite or absurd.
+        if max(-low_t, high_t) <= _ABSURD * t_quantile(df):
+            ends = -high_t * error / base, -low_t * error / base
+            # Errors are heavy-tailed, which few groups hide: never shorter than t on either side.
+            lower, upper = ends if metric.interval == "averaged" else (min(lower, ends[0]), max(upper, ends[1]))
+            name = "cluster bootstrap-t"
     if log:
-        scale = error / value
-        return interval(value * math.exp(-upper * scale), value * math.exp(-lower * scale), name + ", logarithm")
-    return interval(value - upper * error, value - lower * error, name)
+        return interval(value * math.exp(lower), value * math.exp(upper), name + ", logarithm")
+    return interval(value + lower, value + upper, name)
 
 
 def _studentised(
@@ -180,7 +189,8 @@ def _studentised(
     known = errors > 1e-9 * error
     ratio = np.where(shift > 0, np.inf, np.where(shift < 0, -np.inf, 0.0))
     np.divide(shift, errors, out=ratio, where=known)
-    low, high = np.quantile(ratio, [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], method="inverted_cdf")
+    # A draw without any item of this cell says nothing.
+    low, high = np.quantile(ratio[~np.isnan(draws)], [0.5 - LEVEL / 2, 0.5 + LEVEL / 2], method="inverted_cdf")
     return float(low), float(high)
 
 
