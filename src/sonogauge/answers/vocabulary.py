@@ -21,8 +21,8 @@ class Vocabulary:
     """What a reply to one kind of item may say.
 
     options: exact option strings; exact: option string -> index; whole: folded reply -> index.
-    phrases: (lower-case phrase, index, counts in passing), longest first; passing: those that count in passing; letters: lower-case letter -> index;
-    starts: first characters of all of them.
+    phrases: (lower-case phrase, index, counts in passing), longest first.
+    passing: the phrases that count in passing; letters: lower-case letter -> index; starts: first characters of all.
     negative: whether a phrase holds a negation of its own ("not visible").
     """
 
