@@ -15,6 +15,8 @@ FORMS: Final[Registry[AnswerForm]] = Registry(
         "place": "sonogauge.answers.place:FORM",
         "number": "sonogauge.answers.number:FORM",
         "text": "sonogauge.answers.text:FORM",
+        "box": "sonogauge.answers.box:FORM",
+        "point": "sonogauge.answers.point:FORM",
     },
     group="sonogauge.answers",
 )

@@ -15,6 +15,8 @@ MODELS: Final[Registry[Callable[..., Model | Reader]]] = Registry(
     "model provider",
     {
         "baseline": "sonogauge.models.baselines:Baseline",
+        "openai": "sonogauge.models.openai:OpenAIModel",
+        "openai-api": "sonogauge.models.openai:OpenAIModel",
     },
     group="sonogauge.models",
 )

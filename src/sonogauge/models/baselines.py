@@ -28,11 +28,13 @@ from typing import Final
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import NULL
+from sonogauge.answers.place import NOT_VISIBLE, PLACES
 from sonogauge.items import Item
 
 BASELINES: Final = ("random", "majority", "prior", "constant", "not-visible", "oracle")
 NON_READING: Final = BASELINES[:-1]
 
+CENTER: Final = "center"
 NORMAL_EXAMINATION: Final = (
     "The examined structures are normal in size, shape and echotexture. No focal lesion is seen."
 )
@@ -155,9 +157,13 @@ def format_number(value: float) -> str:
 
 def _defined(item: Item) -> bool:
     form = item.answer.form
-    if form in ("choice", "multi_choice", "place"):
+    if form in ("choice", "multi_choice"):
         return bool(item.answer.options)
-    return form in ("number", "text")
+    return form in ("place", "number", "text")
+
+
+def _options(item: Item) -> Sequence[str]:
+    return item.answer.options or PLACES if item.answer.form == "place" else item.answer.options
 
 
 def _limits(item: Item) -> tuple[float, float] | None:
@@ -166,7 +172,7 @@ def _limits(item: Item) -> tuple[float, float] | None:
 
 
 def _most_frequent(item: Item, counts: Counter[str]) -> str:
-    return max(item.answer.options, key=lambda option: counts[option])
+    return max(_options(item), key=lambda option: counts[option])
 
 
 def _most_frequent_text(texts: Counter[str]) -> str:
@@ -190,7 +196,7 @@ def _random(item: Item, past: _Past, draw: Random) -> str | None:
             chosen = [option for option in item.answer.options if draw.random() < 0.5]
             return _join(item, chosen or [draw.choice(item.answer.options)])
         case _:
-            return draw.choice(item.answer.options)
+            return draw.choice(_options(item))
 
 
 def _majority(item: Item, past: _Past, draw: Random) -> str | None:
@@ -226,7 +232,7 @@ def _constant(item: Item, past: _Past, draw: Random) -> str | None:
             numbers = past.trained(item).numbers
             return format_number(median(numbers)) if numbers else _centre(item)
         case "place":
-            return "center"
+            return CENTER
         case _:
             return item.answer.options[0]
 
@@ -240,7 +246,7 @@ def _not_visible(item: Item, past: _Past, draw: Random) -> str | None:
                 return NULL
             return None if item.answer.low is None else format_number(item.answer.low)
         case "place":
-            return "not visible"
+            return NOT_VISIBLE
         case _:
             return absence_option(item.answer.options)
 

@@ -3,13 +3,53 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sonogauge._errors import BadInput
 from sonogauge.folders import Folder
 from sonogauge.items import Item
+from sonogauge.models.base import ReplyKey
+from sonogauge.run.images import CaseFacts
+from sonogauge.run.vary import variants
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """One question to ask: an item, a variant of it, an epoch."""
+
+    item: Item
+    variant: str = ""
+    epoch: int = 0
+
+    @property
+    def key(self) -> ReplyKey:
+        """The key of the reply."""
+        return self.item.item_id, self.variant, self.epoch, ""
+
+    @property
+    def sent(self) -> tuple[str, ...]:
+        """The cases whose images are sent."""
+        if self.variant in ("no_image", "blank_image"):
+            return ()
+        return tuple(image.case_id for image in self.item.images)
+
+
+def plan(items: Iterable[Item], variations: Sequence[str], *, plain: bool = True) -> list[Job]:
+    """Return the questions of a run: the plain ones unless left out, then each variation of each item."""
+    kinds = dict.fromkeys((*([""] if plain else []), *variations))
+    return [Job(item, variant, epoch) for item in items for kind in kinds for variant, epoch in variants(kind, item)]
+
+
+def in_order_of(jobs: Iterable[Job], cases: Mapping[str, CaseFacts]) -> list[Job]:
+    """Return jobs sorted as their images lie in the cases table, so that reading it is one pass."""
+
+    def row(job: Job) -> int:
+        facts = cases.get(job.item.images[0].case_id) if job.item.images else None
+        return facts.row if facts else -1
+
+    return sorted(jobs, key=row)
 
 
 @dataclass(frozen=True)
