@@ -269,3 +269,17 @@ def test_differing_builds_sets_and_parameters_are_noticed(tmp_path: Path) -> Non
     assert any("different builds" in one for one in notices)
     assert any("different scenario sets" in one for one in notices)
     assert any("different parameters: draws, protocols, scenario_set, seed" in one for one in notices)
+
+
+def test_places_of_the_references_are_shown(tmp_path: Path) -> None:
+    tasks = {**SPEC.model_dump()["tasks"], "LL": {"title": "place", "form": "place", "metrics": ["accuracy"]}}
+    spec = type(SPEC).model_validate({**SPEC.model_dump(), "tasks": tasks})
+    references = {"LL/23": {"upper left": 1, "center": 3}, "DD/03": {"benign": 5}}
+    rows = [*model_rows("m"), row("m", "LL", "", "accuracy", 0.5)]
+    write_scores(tmp_path / "s", "m", rows, spec, counts={"references": references})
+    view = view_scores([tmp_path / "s"])
+    assert texts(view, "place_references") == [
+        {"Task": "LL", "Data set": "23", "Items with each reference": "center 3 (75%), upper left 1 (25%)"}
+    ]
+    assert table(view, "references").detail
+    assert "benign 5 (100%)" in report([tmp_path / "s"], format="csv")

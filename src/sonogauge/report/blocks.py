@@ -291,6 +291,34 @@ def abstention(board: Board) -> Table:
     return Table.of("abstention", "Abstention", columns, rows, ["Never part of an error metric."])
 
 
+def _references(board: Board, key: str, title: str, *, places: bool) -> Table:
+    rows = []
+    first = board.lines[0].scores
+    held = first.counts.get("references", {})
+    order = {code: index for index, code in enumerate(board.codes())}
+    for where in sorted(held, key=lambda where: (order.get(where.partition("/")[0], len(order)), where)):
+        code, _, dataset = where.partition("/")
+        task = board.spec.tasks.get(code)
+        if (task is not None and task.form == "place") != places:
+            continue
+        total = sum(held[where].values())
+        shares = sorted(held[where].items(), key=lambda pair: (-pair[1], pair[0]))
+        shown = ", ".join(f"{name} {number} ({100 * number / total:.0f}%)" for name, number in shares if number)
+        rows.append([text(code), text(dataset), text(shown)])
+    columns = [Column("Task"), Column("Data set"), Column("Items with each reference")]
+    return Table.of(key, title, columns, rows, detail=not places)
+
+
+def place_references(board: Board) -> Table:
+    """How often each place is the reference: the ten are far from balanced."""
+    return _references(board, "place_references", "Places of the references", places=True)
+
+
+def other_references(board: Board) -> Table:
+    """How often each option is the reference (long)."""
+    return _references(board, "references", "References", places=False)
+
+
 def signatures(board: Board) -> Table:
     """How each number was made: one line for each distinct recipe, with the metrics and tasks that share it."""
     found: dict[str, tuple[dict[str, None], dict[str, None]]] = {}

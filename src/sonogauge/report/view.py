@@ -34,6 +34,8 @@ def build_view(scores: Sequence[Scores]) -> View:
         blocks.failures,
         blocks.left_out,
         blocks.abstention,
+        blocks.place_references,
+        blocks.other_references,
         standings.baselines,
         standings.in_domain,
         standings.published,
