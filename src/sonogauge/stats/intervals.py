@@ -262,6 +262,9 @@ def combine(
             groups.
         groups: number of distinct groups, where the caller knows it; by default the sum over parts.
         df: degrees of freedom, where the parts share their groups and the sum of theirs would be too many.
+
+    Raises:
+        ValueError: parts with different numbers of draws.
     """
     names = names or [f"part {position}" for position in range(1, len(parts) + 1)]
     count = sum(part.groups for part in parts) if groups is None else groups
@@ -275,6 +278,8 @@ def combine(
     for name, part in zip(names, parts, strict=True):
         if part.draws is None:
             return _without(value, count, f"{name}: {part.why_null}")
+    if len({len(part.draws) for part in parts if part.draws is not None}) > 1:
+        raise ValueError("values combined must come from one resampler, with the same number of draws")
     table = np.stack([part.draws for part in parts if part.draws is not None], axis=-1)
     slopes = _slopes(function, values)
     draws = function(table)

@@ -1,0 +1,370 @@
+"""Intervals against naive resampling loops from items under the same weights, textbook formulas and edges."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.optimize import brentq
+
+from sonogauge.metrics import load_metric
+from sonogauge.metrics.choice import confusion_statistics, hit_statistics
+from sonogauge.metrics.numbers import scaled_error_statistics
+from sonogauge.metrics.sums import GroupSums
+from sonogauge.metrics.text import bleu_statistics
+from sonogauge.stats.intervals import (
+    NO_ITEM,
+    NO_VARIATION,
+    ONE_GROUP,
+    Estimate,
+    combine,
+    difference,
+    estimate,
+    estimate_order,
+    wilson,
+)
+from sonogauge.stats.resample import Resampler
+
+DRAWS = 300
+
+
+class Sample:
+    """Items of two strata, 25 and 8 patients, one to many items each, and every statistic of them."""
+
+    def __init__(
+        self, seed: int, strata: tuple[tuple[str, int], ...] = (("a", 25), ("b", 8)), items: int = 150
+    ) -> None:
+        rng = np.random.default_rng(seed)
+        pairs = [(stratum, f"p{index}") for stratum, count in strata for index in range(count)]
+        chosen = [*range(len(pairs)), *rng.integers(len(pairs), size=items - len(pairs))]
+        self.strata = [pairs[index][0] for index in chosen]
+        self.groups = [pairs[index][1] for index in chosen]
+        self.effect = rng.normal(size=len(pairs))[chosen]
+        reference = rng.integers(3, size=items)
+        right = rng.random(items) < 1 / (1 + np.exp(-self.effect))
+        prediction = np.where(right, reference, rng.integers(-1, 3, size=items))
+        words = np.array(["liver", "normal", "stone", "no", "seen"])
+        texts = [" ".join(rng.choice(words, size=9)) for _ in range(items)]
+        replies = [text if hit else " ".join(rng.choice(words, size=7)) for text, hit in zip(texts, right, strict=True)]
+        errors = rng.normal(0.1 * self.effect, 0.1)
+        self.statistics = {
+            "hits": hit_statistics(right),
+            "confusion": confusion_statistics(reference, prediction, [0, 1, 2]),
+            "scaled_errors": scaled_error_statistics(errors, 0.1),
+            "bleu": bleu_statistics([[text] for text in texts], replies),
+            "rouge_l": hit_statistics(rng.random(items)),
+        }
+        self.resampler = Resampler.for_sums(self.sums("hits"), draws=DRAWS)
+
+    def sums(self, statistic: str) -> GroupSums:
+        return GroupSums.from_items(self.strata, self.groups, self.statistics[statistic])
+
+    def draw_weights(self, draw: int) -> np.ndarray:
+        """The weight of each item in one draw, looked up one by one."""
+        tables = {stratum: self.resampler.weights(stratum)[draw] for stratum in self.resampler.strata}
+        return np.array(
+            [
+                tables[stratum][self.resampler.groups(stratum).index(group)]
+                for stratum, group in zip(self.strata, self.groups, strict=True)
+            ]
+        )
+
+
+def naive_draws(sample: Sample, name: str) -> tuple[list[float], list[float], float]:
+    """Values and standard errors of all draws and of the sample itself, recomputed from the items in plain loops."""
+    metric = load_metric(name)
+    items = sample.statistics[metric.statistic]
+    members: dict[str, dict[str, list[int]]] = {}
+    for index, (stratum, group) in enumerate(zip(sample.strata, sample.groups, strict=True)):
+        members.setdefault(stratum, {}).setdefault(group, []).append(index)
+    assert metric.gradient is not None
+
+    def error(total: np.ndarray, weight_of: Any, drawn: bool) -> float:
+        slope = metric.gradient(total)  # type: ignore[misc]
+        variance = 0.0
+        for stratum, groups in members.items():
+            count = len(groups)
+            times = {group: weight_of(stratum, group) * ((count - 1) / count if drawn else 1.0) for group in groups}
+            influence = {
+                group: float(sum((slope * items[index]).sum() for index in rows)) for group, rows in groups.items()
+            }
+            size = sum(times.values())
+            mean = sum(times[group] * influence[group] for group in groups) / size
+            # In a draw each unit stands for count/(count - 1) of itself.
+            stretch = (count / (count - 1)) ** 2 if drawn else 1.0
+            squares = sum(times[group] * (influence[group] - mean) ** 2 for group in groups)
+            variance += stretch * size / (size - 1) * squares
+        return math.sqrt(variance)
+
+    values, errors = [], []
+    for draw in range(DRAWS):
+        weights = sample.draw_weights(draw)
+        total = sum(weight * row for weight, row in zip(weights, items, strict=True))
+        lookup = dict(zip(zip(sample.strata, sample.groups, strict=True), weights, strict=True))
+        values.append(float(metric.function(total)))
+        errors.append(error(np.asarray(total), lambda stratum, group, table=lookup: table[stratum, group], True))
+    return values, errors, error(items.sum(axis=0), lambda stratum, group: 1.0, False)
+
+
+def quantiles(values: list[float]) -> tuple[float, float]:
+    ordered = sorted(values)
+    return ordered[math.ceil(0.025 * len(ordered)) - 1], ordered[math.ceil(0.975 * len(ordered)) - 1]
+
+
+@pytest.fixture(scope="module")
+def sample() -> Sample:
+    return Sample(1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["rmse_scaled", "mae_scaled", "std_scaled", "bias_scaled", "macro_f1", "macro_precision", "bleu4", "rouge_l"],
+)
+def test_bootstrap_t_equals_a_naive_loop(sample: Sample, name: str) -> None:
+    metric = load_metric(name)
+    result = estimate(metric, sample.sums(metric.statistic), sample.resampler)
+    values, errors, own = naive_draws(sample, name)
+    value = float(metric.function(sample.statistics[metric.statistic].sum(axis=0)))
+    deviation = math.sqrt(sum((draw - sum(values) / DRAWS) ** 2 for draw in values) / DRAWS)
+    half = stats.t.ppf(0.975, 33 - 2) * deviation
+    if metric.interval == "log":
+        ratios = [math.log(draw / value) / (error / draw) for draw, error in zip(values, errors, strict=True)]
+        low_t, high_t = quantiles(ratios)
+        low = value * math.exp(min(-high_t * own / value, -half / value))
+        high = value * math.exp(max(-low_t * own / value, half / value))
+    else:
+        low_t, high_t = quantiles([(draw - value) / error for draw, error in zip(values, errors, strict=True)])
+        low, high = value - high_t * own, value - low_t * own
+        if metric.interval == "studentised":
+            low, high = min(low, value - half), max(high, value + half)
+    assert result.draws is not None
+    assert result.draws == pytest.approx(np.array(values), abs=1e-12)
+    assert (result.value, result.low, result.high) == pytest.approx((value, low, high), abs=1e-12)
+    assert (result.groups, result.df, result.reliable) == (33, 31.0, True)
+
+
+@pytest.mark.parametrize("name", ["macro_recall", "balanced_accuracy"])
+def test_standard_error_interval_equals_a_naive_loop(sample: Sample, name: str) -> None:
+    metric = load_metric(name)
+    result = estimate(metric, sample.sums("confusion"), sample.resampler)
+    values, _, _ = naive_draws(sample, name)
+    half = stats.t.ppf(0.975, 31) * np.std(values)
+    assert (result.low, result.high) == pytest.approx((result.value - half, result.value + half), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["accuracy", "within_tolerance"])
+def test_proportion_is_wilson_with_the_clustered_effective_n(sample: Sample, name: str) -> None:
+    metric = load_metric(name)
+    result = estimate(metric, sample.sums(metric.statistic), sample.resampler)
+    values, _, own = naive_draws(sample, name)
+    p = float(result.value)  # type: ignore[arg-type]
+    n = min(150, p * (1 - p) / own**2)
+    z = stats.t.ppf(0.975, 31)
+
+    def score(chance: float) -> float:  # Wilson's interval holds every chance that a score test does not reject
+        return float((p - chance) ** 2 - z**2 * chance * (1 - chance) / n)
+
+    low, high = brentq(score, 0.0, p, xtol=1e-15), brentq(score, p, 1.0, xtol=1e-15)
+    assert (result.low, result.high) == pytest.approx((low, high), abs=1e-12)
+    assert result.draws == pytest.approx(np.array(values), abs=1e-12)
+
+
+def test_items_of_one_group_each_give_the_textbook_standard_error() -> None:
+    hits = [1.0] * 30 + [0.0] * 20
+    sums = GroupSums.from_items(["a"] * 50, [f"p{index}" for index in range(50)], hit_statistics(hits))
+    result = estimate(load_metric("accuracy"), sums, Resampler.for_sums(sums, draws=20))
+    low, high = wilson(0.6, 49.0, stats.t.ppf(0.975, 49))  # G/(G - 1) makes n - 1 of n
+    assert (result.low, result.high) == pytest.approx((low, high), abs=1e-12)
+
+
+def test_percentile_of_a_median_equals_a_naive_loop(sample: Sample) -> None:
+    values = np.abs(sample.effect)
+    metric = load_metric("median_error")
+    result = estimate_order(metric, values, sample.strata, sample.groups, sample.resampler)
+    draws = []
+    for draw in range(DRAWS):
+        weights = sample.draw_weights(draw)
+        order = np.argsort(values)
+        reached, half = 0.0, sum(weights) / 2
+        picked: list[float] = []
+        for index in order:
+            if weights[index] > 0 and (reached + weights[index]) > half - 1e-9 and len(picked) < 2:
+                picked.append(values[index])
+                if reached + weights[index] > half + 1e-9:
+                    break
+            reached += weights[index]
+        draws.append(sum(picked) / len(picked))
+    assert result.draws == pytest.approx(np.array(draws), abs=1e-12)
+    tail = stats.norm.cdf(-stats.t.ppf(0.975, 31))
+    ordered = sorted(draws)
+    assert result.low == pytest.approx(ordered[math.ceil(tail * DRAWS) - 1], abs=1e-12)
+    assert result.high == pytest.approx(ordered[math.ceil((1 - tail) * DRAWS) - 1], abs=1e-12)
+    assert result.value == np.median(values)
+
+
+def macro(values: np.ndarray) -> np.ndarray:
+    result: np.ndarray = values.mean(axis=-1)
+    return result
+
+
+def test_combine_equals_a_naive_loop_with_welch_degrees_of_freedom() -> None:
+    one, two = Sample(1), Sample(2, strata=(("c", 12), ("d", 5)), items=60)
+    parts = [
+        estimate(load_metric("accuracy"), one.sums("hits"), one.resampler),
+        estimate(load_metric("rmse_scaled"), two.sums("scaled_errors"), two.resampler),
+    ]
+
+    def score(values: np.ndarray) -> np.ndarray:
+        result: np.ndarray = 0.7 * values[..., 0] + 0.3 * (1 - values[..., 1]) ** 2
+        return result
+
+    result = combine(parts, score)
+    first, _, _ = naive_draws(one, "accuracy")
+    second, _, _ = naive_draws(two, "rmse_scaled")
+    draws = [0.7 * a + 0.3 * (1 - b) ** 2 for a, b in zip(first, second, strict=True)]
+    slope = -0.6 * (1 - float(parts[1].value))  # type: ignore[arg-type]
+    share = [(0.7 * np.std(first)) ** 2, (slope * np.std(second)) ** 2]
+    df = sum(share) ** 2 / (share[0] ** 2 / 31 + share[1] ** 2 / 15)
+    half = stats.t.ppf(0.975, df) * np.std(draws)
+    value = 0.7 * float(parts[0].value) + 0.3 * (1 - float(parts[1].value)) ** 2  # type: ignore[arg-type]
+    assert result.draws == pytest.approx(np.array(draws), abs=1e-12)
+    assert result.df == pytest.approx(df, rel=1e-6)
+    assert result.low == pytest.approx(value - half, abs=1e-9)
+    assert result.high == pytest.approx(value + half, abs=1e-9)
+    assert result.low == pytest.approx(value - stats.t.ppf(0.975, result.df) * np.std(draws), abs=1e-12)
+    assert result.groups == 33 + 17
+
+
+def test_difference_is_paired() -> None:
+    sample = Sample(3)
+    a = estimate(load_metric("accuracy"), sample.sums("hits"), sample.resampler)
+    worse = sample.statistics["hits"].copy()
+    worse[np.flatnonzero(worse[:, 0])[::9], 0] = 0.0
+    sums = GroupSums.from_items(sample.strata, sample.groups, worse)
+    b = estimate(load_metric("accuracy"), sums, sample.resampler)
+    result = difference(a, b)
+    assert a.draws is not None and b.draws is not None
+    half = stats.t.ppf(0.975, 31) * np.std(a.draws - b.draws)
+    assert result.low == pytest.approx(result.value - half, abs=1e-12)
+    assert float(result.low) > 0  # type: ignore[arg-type]
+    assert result.groups == 33
+    assert difference(a, a).why_null == NO_VARIATION
+    assert difference(a, a).value == 0.0
+    with pytest.raises(ValueError, match="same number of draws"):
+        difference(a, estimate(load_metric("accuracy"), sums, Resampler.for_sums(sums, draws=7)))
+
+
+def hits_of(hits: list[float], groups: list[str], strata: list[str] | None = None) -> Estimate:
+    sums = GroupSums.from_items(strata or ["a"] * len(hits), groups, hit_statistics(hits))
+    return estimate(load_metric("accuracy"), sums, Resampler.for_sums(sums, draws=50))
+
+
+def test_zero_hits_and_all_hits_are_wilson_over_groups() -> None:
+    groups = [f"p{index % 10}" for index in range(40)]
+    none, all_right = hits_of([0.0] * 40, groups), hits_of([1.0] * 40, groups)
+    low, high = wilson(0.0, 10.0, stats.t.ppf(0.975, 9))
+    assert (none.value, none.low, none.high) == pytest.approx((0.0, 0.0, high))
+    assert low == 0.0
+    assert (all_right.low, all_right.high) == pytest.approx((1 - high, 1.0))
+    assert not none.reliable
+
+
+def test_one_group_has_a_value_but_no_interval() -> None:
+    result = hits_of([1.0, 0.0, 1.0, 1.0], ["p"] * 4)
+    assert (result.value, result.low, result.high, result.why_null) == (0.75, None, None, ONE_GROUP)
+    assert result.draws is None and not result.reliable
+    single = hits_of([1.0], ["p"])
+    assert (single.value, single.why_null) == (1.0, ONE_GROUP)
+    two = hits_of([1.0, 0.0, 1.0], ["p", "q", "r"], ["a", "a", "b"])
+    assert two.why_null == "one group in 'b'"
+
+
+def test_equal_groups_fall_back_on_the_items_and_other_metrics_say_why() -> None:
+    equal = hits_of([1.0, 0.0] * 6, [f"p{index // 2}" for index in range(12)])
+    assert (equal.low, equal.high) == pytest.approx(wilson(0.5, 12.0, stats.t.ppf(0.975, 5)))
+    for name, errors, value in (("rmse_scaled", 0.0, 0.0), ("mae_scaled", 0.25, 0.25), ("bias_scaled", 0.25, -0.25)):
+        sums = GroupSums.from_items(["a"] * 8, list("pqrspqrs"), scaled_error_statistics(np.full(8, errors), 0.1))
+        result = estimate(load_metric(name), sums, Resampler.for_sums(sums, draws=50))
+        assert (result.value, result.low, result.why_null) == (value, None, NO_VARIATION)
+        assert result.draws is not None
+
+
+def test_nothing_scored_is_no_item() -> None:
+    empty = GroupSums((), (), np.zeros((0, 2)))
+    result = estimate(load_metric("accuracy"), empty, Resampler({}, draws=5))
+    assert (result.value, result.low, result.why_null) == (None, None, NO_ITEM)
+    weightless = GroupSums(("a", "a"), ("p", "q"), np.zeros((2, 2)))
+    assert estimate(load_metric("accuracy"), weightless, Resampler.for_sums(weightless, draws=5)).why_null == NO_ITEM
+    median = load_metric("median_error")
+    assert estimate_order(median, [], [], [], Resampler({}, draws=5)).why_null == NO_ITEM
+    assert estimate_order(median, [3.0], ["a"], ["p"], Resampler({"a": ["p"]}, draws=5)).why_null == ONE_GROUP
+    same = estimate_order(median, [3.0, 3.0], ["a", "a"], ["p", "q"], Resampler({"a": ["p", "q"]}, draws=5))
+    assert (same.value, same.why_null) == (3.0, NO_VARIATION)
+    with pytest.raises(ValueError, match="estimate_order"):
+        estimate(median, empty, Resampler({}, draws=5))
+
+
+@pytest.mark.parametrize("groups", [2, 3, 4, 5])
+@pytest.mark.parametrize("name", ["rmse_scaled", "bias_scaled", "macro_f1", "bleu4"])
+def test_very_few_groups_give_a_finite_unreliable_interval(groups: int, name: str) -> None:
+    for seed in range(4):
+        sample = Sample(seed, strata=(("a", groups),), items=20)
+        metric = load_metric(name)
+        result = estimate(metric, sample.sums(metric.statistic), sample.resampler)
+        assert not result.reliable
+        if result.value == metric.identity:
+            assert result.why_null == NO_VARIATION
+            continue
+        assert result.low is not None and result.high is not None and result.value is not None
+        assert math.isfinite(result.low) and math.isfinite(result.high)
+        assert result.low <= result.value <= result.high
+
+
+def test_combine_names_the_part_without_interval_or_value() -> None:
+    good = hits_of([1.0, 0.0, 1.0], ["p", "q", "r"])
+    lone = hits_of([1.0, 0.0], ["p", "p"])
+    empty = Estimate(None, None, None, 0, 0.0, False, NO_ITEM)
+    result = combine([good, lone], macro, names=["DD-23", "KD-50"])
+    assert (result.value, result.low, result.why_null) == (pytest.approx(7 / 12), None, "KD-50: one group")
+    assert combine([good, empty], macro).why_null == "part 2: no item"
+    assert combine([good, empty], macro).value is None
+    assert combine([], macro).why_null == NO_ITEM
+
+
+def test_combined_proportions_are_clipped_and_at_one_use_wilson_over_groups() -> None:
+    perfect = hits_of([1.0] * 12, [f"p{index}" for index in range(12)])
+    other = hits_of([1.0] * 6, [f"p{index}" for index in range(6)])
+    result = combine([perfect, other], macro, proportion=True)
+    effective = 1 / (0.25 / 12 + 0.25 / 6)
+    assert (result.low, result.high) == pytest.approx(wilson(1.0, effective, stats.t.ppf(0.975, 16)))
+    assert combine([perfect, other], macro).why_null == NO_VARIATION
+    close = hits_of([1.0] * 11 + [0.0], [f"p{index}" for index in range(12)])
+    assert combine([close, perfect], macro, proportion=True).high == 1.0
+    assert float(combine([close, perfect], macro).high) > 1.0  # type: ignore[arg-type]
+
+
+def test_an_interval_does_not_depend_on_the_order_of_items() -> None:
+    sample = Sample(5)
+    metric = load_metric("rmse_scaled")
+    first = estimate(metric, sample.sums("scaled_errors"), sample.resampler)
+    order = np.random.default_rng(0).permutation(150)
+    shuffled = GroupSums.from_items(
+        [sample.strata[index] for index in order],
+        [sample.groups[index] for index in order],
+        sample.statistics["scaled_errors"][order],
+    )
+    again = estimate(metric, shuffled, Resampler.for_sums(shuffled, draws=DRAWS))
+    assert (again.low, again.high) == pytest.approx((first.low, first.high), rel=1e-9)
+
+
+def test_a_cell_with_few_of_the_groups_of_a_stratum() -> None:
+    sample = Sample(6, strata=(("a", 40),), items=60)
+    sums = sample.sums("hits")
+    few = GroupSums(sums.strata[:6], sums.groups[:6], sums.values[:6])
+    for name in ("accuracy", "rouge_l"):
+        result = estimate(load_metric(name), few, sample.resampler)
+        assert result.groups == 6 and result.df == 5.0
+        assert result.low is not None and result.high is not None and result.low < result.high
