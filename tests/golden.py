@@ -23,7 +23,8 @@ PNG: Final = bytes.fromhex(
 )
 MODEL: Final = "vendor/golden-model"
 VARIANTS: Final = ("", "no-image", "reworded")
-MASK: Final = {"mask_id": "m1", "category": "lesion", "size": [4, 4], "counts": "52121"}
+# A square of 2 x 2 pixels in the middle.
+MASK: Final = {"mask_id": "m1", "category": "lesion", "size": [4, 4], "counts": "52203"}
 BOX: Final = {"category": "lesion", "x": 10.0, "y": 20.0, "w": 30.5, "h": 40.0}
 PLACES: Final = [
     *("upper left", "upper center", "upper right", "middle left", "center", "middle right"),
