@@ -59,6 +59,7 @@ def test_a_spoiled_row_stays_alone(tmp_path: Path) -> None:
     [
         (b"", "empty file"),
         ("a\tb\n".encode("utf-16"), "UTF-16"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "Git LFS pointer"),
         (b"a\ta\n1\t2\n", "two columns of this name"),
         (b'a\tb\n1\t"open\n3\t4\n5\t6\n', "row 1.*quote is never closed"),
         (b'a\tb\n1\t"open', "row 1.*quote is never closed"),

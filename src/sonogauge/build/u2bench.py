@@ -221,8 +221,12 @@ class _Intake:
         first = f"; first at {self._counts.first_drop}" if self._counts.first_drop else ""
         reasons = ", ".join(f"{number} {reason}" for reason, number in sorted(dropped.items()))
         if not any(draft.reading.state == "ok" for draft in self._drafts):
-            why = f" (dropped: {reasons}{first})" if dropped else ""
-            raise BadInput(f"nothing usable in {self._counts.rows} rows{why}", file=data)
+            without = Counter(draft.reading.why or draft.reading.state for draft in self._drafts)
+            why = [f"dropped: {reasons}{first}"] if dropped else []
+            why += [f"references: {', '.join(f'{n} {one}' for one, n in sorted(without.items()))}"] if without else []
+            raise BadInput(
+                f"nothing usable in {self._counts.rows} rows ({'; '.join(why) or 'no data rows'})", file=data
+            )
         if dropped.total() > max_dropped * self._counts.rows:
             raise BadInput(
                 f"{dropped.total()} of {self._counts.rows} rows dropped, more than the share {max_dropped:g} allowed "

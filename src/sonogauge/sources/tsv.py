@@ -16,6 +16,7 @@ from sonogauge._errors import BadInput
 FIELD_LIMIT: Final = 64 * 1024 * 1024
 _LINE_LIMIT: Final = 4 * FIELD_LIMIT
 _OPEN_QUOTE: Final = "look for a quote left open"
+_POINTER: Final = b"version https://git-lfs"
 _UTF16: Final = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -77,7 +78,8 @@ class TsvFile:
         """Yield the data rows; blank lines are no rows.
 
         Raises:
-            BadInput: unreadable file, UTF-16, no header, a column twice, an open quote, a cell over FIELD_LIMIT.
+            BadInput: unreadable file, UTF-16, a Git LFS pointer, no header, a column twice, an open quote, a cell over
+                FIELD_LIMIT.
         """
         try:
             raw = _HashingReader(self._path, self._on_bytes)
@@ -88,6 +90,8 @@ class TsvFile:
             with io.BufferedReader(raw, 1 << 20) as buffered:
                 if buffered.peek(2)[:2] in _UTF16:
                     raise BadInput("encoded as UTF-16", file=self._name, fix="save it as UTF-8")
+                if buffered.peek(len(_POINTER)).startswith(_POINTER):
+                    raise BadInput("a Git LFS pointer, not the data", file=self._name, fix="download the file itself")
                 # Bytes that are not UTF-8 become surrogates, so that they spoil their row and not the file.
                 text = io.TextIOWrapper(buffered, encoding="utf-8-sig", errors="surrogateescape", newline="")
                 yield from self._rows(text)

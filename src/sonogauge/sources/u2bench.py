@@ -132,8 +132,11 @@ def find_files(data: Path, folders: Mapping[str, str]) -> list[tuple[str, Path]]
     for task, name in sorted(folders.items()):
         folder = data / name
         if folder.is_dir():
-            files = (path for path in folder.iterdir() if path.suffix.lower() == ".tsv" and path.is_file())
-            found.extend((task, path) for path in sorted(files))
+            files = sorted(path for path in folder.iterdir() if path.suffix.lower() == ".tsv" and not path.is_dir())
+            found.extend((task, path) for path in files)
+    for _, path in found:
+        if not path.is_file():  # a dangling link must not leave a data set out in silence
+            raise BadInput("not a readable file", file=path, fix="bring the file back or remove the link")
     if not found:
         raise BadInput(
             "not a U2-BENCH folder: no task folder with a .tsv file in it",
@@ -201,7 +204,7 @@ def _columns(found: tuple[str, ...], task: str, file: str, keys: KeyMap, log: Re
             "column missing (and no img_path)",
             file=file,
             field="img_data",
-            fix="use the files of the release, or map a column with column:NAME=img_data",
+            fix="use the files of the release, or name the column in the key map (column:NAME=img_data)",
         )
     if "hint" in by_name:
         log.note("column hint (the reference code puts it before the prompt)", file)
