@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
+import hypothesis
 import pytest
 
 from tests.shared import ABSENT_DATA, ABSENT_EXTRA
@@ -21,6 +22,16 @@ def _skips(config: pytest.Config, prefix: str) -> int:
     # A skipped report carries (file, line, "Skipped: reason").
     reports = reporter.stats.get("skipped", [])
     return sum(isinstance(one.longrepr, tuple) and f"Skipped: {prefix}" in one.longrepr[2] for one in reports)
+
+
+# No test fails for being slow: times belong into perf/. CI draws the same examples in every run, a developer new ones.
+hypothesis.settings.register_profile(
+    "sonogauge",
+    deadline=None,
+    derandomize=_in_ci(),
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+)
+hypothesis.settings.load_profile("sonogauge")
 
 
 # Before the reporter's own hook, which prints the summary.
