@@ -62,9 +62,10 @@ def build_command(
     out: Annotated[Path, typer.Option(help="Folder for the benchmark.")],
     data: Annotated[Path | None, typer.Option(help="Folder with the raw data.")] = None,
     max_dropped: Annotated[
-        float, typer.Option(help="Share of rows that may be dropped before the data are refused.")
-    ] = 0.05,
-    seed: Seed = 0,
+        float | None, typer.Option(help="Share of rows that may be dropped before the data are refused (0.05).")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed, for a benchmark that is made at random (0).")] = None,
+    patients: Annotated[int | None, typer.Option(help="Number of patients, for a simulated benchmark.")] = None,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -74,7 +75,9 @@ def build_command(
     """
     from sonogauge.build import build, build_report
 
-    manifest = build(name, data, out, max_dropped=max_dropped, seed=seed, overwrite=overwrite)
+    options = {"max_dropped": max_dropped, "seed": seed, "patients": patients}
+    given = {option: value for option, value in options.items() if value is not None}
+    manifest = build(name, data, out, overwrite=overwrite, **given)
     if as_json:
         _print_json(manifest.model_dump(mode="json"))
         return
@@ -222,7 +225,7 @@ def benchmarks_command(as_json: Json = False) -> None:
 
     Example: sonogauge benchmarks
     """
-    from sonogauge.benchmarks import known_benchmarks, load_spec
+    from sonogauge.benchmarks.spec import known_benchmarks, load_spec
 
     specs = [load_spec(name) for name in known_benchmarks()]
     if as_json:

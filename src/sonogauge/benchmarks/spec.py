@@ -127,15 +127,16 @@ class BenchmarkSpec(_Strict):
         return tuple(chosen)
 
 
+def known_benchmarks() -> list[str]:
+    """Return the names of the benchmarks that ship with the package, sorted."""
+    return sorted(one.name for one in files("sonogauge.benchmarks").iterdir() if (one / "benchmark.yaml").is_file())
+
+
 def load_spec(name: str) -> BenchmarkSpec:
-    """Load the specification of a benchmark that ships with the package."""
-    folder = files("sonogauge.benchmarks") / name
-    file = folder / "benchmark.yaml"
-    if not name.isidentifier() or not file.is_file():
-        known = sorted(
-            one.name for one in files("sonogauge.benchmarks").iterdir() if (one / "benchmark.yaml").is_file()
-        )
-        raise BadInput(f"no benchmark '{name}'", fix="known: " + ", ".join(known))
+    """Load the specification of a benchmark that ships with the package; raise BadInput for an unknown name."""
+    if name not in known_benchmarks():
+        raise BadInput(f"no benchmark '{name}'", fix="known: " + ", ".join(known_benchmarks()))
+    file = files("sonogauge.benchmarks") / name / "benchmark.yaml"
     return BenchmarkSpec.model_validate(yaml.safe_load(file.read_text("utf-8")))
 
 

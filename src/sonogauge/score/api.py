@@ -87,7 +87,8 @@ def score(
         scenarios: a scenario set of the benchmark, or "present" = what has items; default of the benchmark.
         weights: weight table of the total that is named first ("published", "n_t").
         model: name to show instead of the one in the replies.
-        draws, seed: of the bootstrap.
+        draws: of the bootstrap.
+        seed: of the bootstrap and the random baseline.
         tolerance: absolute tolerance on the scaled value; default of the benchmark.
         failure_error: error of a number that could not be read: "worst" in range, or "one".
         baselines: also score the non-reading baselines on the same items.
@@ -352,6 +353,7 @@ def _manifest(
         counts={
             "scored": sum(cell.n for cell in base.values()),
             "valid": sum(cell.valid for cell in base.values()),
+            "statuses": dict(sorted(Tally(one.status for one in source.replies if not one.variant).items())),
             "failures": {"strict": dict(sorted(reasons.items())), **failures},
             "excluded": dict(sorted(excluded.items())),
             "abstention": abstention,

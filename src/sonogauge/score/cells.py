@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS, NULL, AnswerForm, AnswerSpec, Parsed
+from sonogauge.answers.variants import read_varied
 from sonogauge.items import Item
 from sonogauge.metrics.sums import GroupSums
 from sonogauge.score.counters import COUNTERS, Counter
@@ -64,7 +65,7 @@ class CellCounter:
     The one exception are order statistics (the median), which keep a number per item.
     """
 
-    _ORDERED: Final = ("absolute_error",)
+    _ORDERED: Final = ("absolute_errors",)
 
     def __init__(self, cell: Cell, item: Item, parameters: dict[str, Any]) -> None:
         self.cell = cell
@@ -122,12 +123,23 @@ class CellCounter:
 
 
 def judge(reply: Reply, spec: AnswerSpec, form: AnswerForm | None) -> Parsed:
-    """Read a reply strictly; one that ended badly is never parsed."""
+    """Read a reply strictly; one that ended badly is never parsed.
+
+    Raises:
+        BadInput: a box or point in pixels without the size of the image as sent.
+    """
     if reply.status in _ENDED:
         return Parsed(None, _ENDED[reply.status])
     if form is None:
         return Parsed(reply.text, None)
-    return form.parse(reply.text or "", spec)
+    if not reply.variant:
+        return form.parse(reply.text or "", spec)
+    try:
+        return read_varied(reply.text or "", spec, reply.item_id, reply.variant, reply.size)
+    except ValueError as error:
+        raise BadInput(
+            f"{error} ({reply.item_id}, variant {reply.variant})", field="image_size", fix="give [width, height]"
+        ) from error
 
 
 def cell_options(items: Iterable[Item]) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -189,7 +201,7 @@ class _CachedParser:
         self._seen: dict[tuple[AnswerSpec, str], Parsed] = {}
 
     def __call__(self, reply: Reply, spec: AnswerSpec) -> Parsed:
-        if reply.status != "ok" or reply.text is None or len(reply.text) > 200:
+        if reply.status != "ok" or reply.text is None or reply.variant or len(reply.text) > 200:
             return judge(reply, spec, self._form)
         key = (spec, reply.text)
         parsed = self._seen.get(key)
@@ -231,11 +243,13 @@ def _row(
 def prediction_row(item: Item, value: Any) -> dict[str, Any]:
     """Return the VALUE struct of a prediction."""
     form = item.answer.form
-    if value == NULL or form not in FORMS:
-        return {"texts": [str(value)]}
-    name = FORMS.load(form).field
-    return {name: value if name == "number" else list(_as_tuple(value))}
-
-
-def _as_tuple(value: Any) -> tuple[Any, ...]:
-    return tuple(value) if isinstance(value, tuple | list) else (value,)
+    name = FORMS.load(form).field if form in FORMS else "texts"
+    if isinstance(value, str):
+        # A word where a number or a shape was asked for: "null", "not visible".
+        return {{"number": "texts", "boxes": "places", "points": "places"}.get(name, name): [value]}
+    if name == "boxes":
+        left, top, right, bottom = value
+        return {"boxes": [{"category": "", "x": left, "y": top, "w": right - left, "h": bottom - top}]}
+    if name == "points":
+        return {"points": [{"name": "", "x": value[0], "y": value[1]}]}
+    return {name: value if name == "number" else list(value)}

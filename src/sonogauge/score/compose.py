@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -149,9 +149,10 @@ def verdicts(spec: BenchmarkSpec, values: ModelValues, baselines: Mapping[str, M
             return np.asarray(part(metric, x[..., 0]) - part(metric, x[..., 1]))
 
         gap = combine([own.estimate, best[1].estimate], difference, names=["model", best[0]])
-        if gap.low is None or gap.high is None:
-            word = None
-        else:
-            word = "above" if gap.low > 0 else "below" if gap.high < 0 else "not distinguishable"
+        word = None
+        if gap.low is not None and gap.high is not None:
+            low, high = max(-1.0, gap.low), min(1.0, gap.high)
+            gap = replace(gap, low=low, high=high)
+            word = "above" if low > 0 else "below" if high < 0 else "not distinguishable"
         out.append(Verdict(task, best[0], word, gap.value, gap.low, gap.high, gap.why_null))
     return out

@@ -109,7 +109,7 @@ class _NumberCounter:
     """Statistics of a number on its declared range [low, high], scaled to 0-1, both sides clipped.
 
     `scaled_errors` [n, sum |e|, sum e, sum e^2, within tolerance] with e = reference - prediction;
-    `absolute_error` (order statistic, natural units, not clipped); `reference_out`, `prediction_out` [outside, n].
+    `absolute_errors` (order statistic, natural units, not clipped); `reference_out`, `prediction_out` [outside, n].
     A failure counts max(s, 1 - s), s = scaled reference (parameter failure_error "worst"), or 1 ("one").
     """
 
@@ -147,7 +147,7 @@ class _NumberCounter:
         within = (np.abs(error) <= self._tolerance + 1e-12).astype(np.float64)
         return {
             "scaled_errors": np.stack([ones, np.abs(error), error, error**2, within], axis=-1),
-            "absolute_error": rows[:, 1:2],
+            "absolute_errors": rows[:, 1:2],
             "reference_out": np.stack([rows[:, 2], ones], axis=-1),
             "prediction_out": rows[:, 3:5],
         }

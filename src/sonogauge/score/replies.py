@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sonogauge._errors import BadInput
 from sonogauge.folders import Folder
 from sonogauge.items import Item
-from sonogauge.tables import REPLY_STATUSES
+from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
 TEXT_COLUMNS = ("text", "reply", "response", "prediction")
 
@@ -29,6 +29,7 @@ class Reply(NamedTuple):
     rater_id: str
     status: str
     text: str | None
+    size: tuple[int, int] | None = None  # (width, height) of the first image as sent
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,8 @@ class ReplySource:
 def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, str] | None = None) -> ReplySource:
     """Read replies made elsewhere: one JSON object a line with `item_id` and `text`.
 
-    Optional fields: `status` (ok, truncated, error), `variant`, `epoch`, `rater_id`, `model`, `image_sha256`.
+    Optional fields: `status` (ok, truncated, error), `variant`, `epoch`, `rater_id`, `model`, `image_sha256` and
+    `image_size` ([width, height] as sent, for boxes and points in pixels).
     `reply`, `response` and `prediction` are read as `text`, `id` as `item_id`.
 
     image_hashes: item id to SHA-256 of its first image; a reply that names another image is an error.
@@ -116,7 +118,22 @@ def _reply(row: Mapping[str, Any], path: Path, number: int) -> Reply:
     epoch = row.get("epoch", 0)
     if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
         raise BadInput(f"not a count: {epoch!r}", file=path, row=number, field="epoch")
-    return Reply(item_id, str(row.get("variant") or ""), epoch, str(row.get("rater_id") or ""), status, text)
+    size = row.get("image_size")
+    if size is not None and not (isinstance(size, list) and len(size) == 2 and all(_is_count(one) for one in size)):
+        raise BadInput("not [width, height]", file=path, row=number, field="image_size")
+    return Reply(
+        item_id,
+        str(row.get("variant") or ""),
+        epoch,
+        str(row.get("rater_id") or ""),
+        status,
+        text,
+        (size[0], size[1]) if size else None,
+    )
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
 def _check_image(
@@ -141,8 +158,7 @@ def read_run(path: Path) -> ReplySource:
     """
     folder = Folder(path, "run")
     manifest = folder.manifest
-    columns = [*Reply._fields]
-    replies = [Reply(**row) for row in folder.rows("replies", columns)]
+    replies = [_stored(row) for row in folder.rows("replies", _REPLY_COLUMNS)]
     asked = manifest.counts.get("asked") or {}
     part = asked.get("limit") is not None or asked.get("tasks") is not None
     return ReplySource(
@@ -156,6 +172,15 @@ def read_run(path: Path) -> ReplySource:
         identity=manifest.parameters,
         file=folder.file("replies"),
     )
+
+
+_REPLY_COLUMNS = [*REPLY_KEY, "status", "text", "images_sent"]
+
+
+def _stored(row: Mapping[str, Any]) -> Reply:
+    sent = (row["images_sent"] or [None])[0]
+    size = (sent["width"], sent["height"]) if sent and sent["width"] and sent["height"] else None
+    return Reply(**{name: row[name] for name in _REPLY_COLUMNS[:-1]}, size=size)
 
 
 def check_ids(source: ReplySource, items: Mapping[str, Item], bench: Path) -> None:

@@ -129,8 +129,12 @@ def task_values(
             shares = np.array([part.n for part in usable.values()], dtype=np.float64)
             shares /= shares.sum()
             proportion = name in METRICS and load_metric(name).interval == "proportion"
-            macro = combine(estimates, _mean, names=names_of, proportion=proportion)
-            cases = combine(estimates, partial(_weighted, shares), names=names_of, proportion=proportion)
+            if len(estimates) == 1:
+                macro = cases = estimates[0]
+            else:
+                macro = _bounded(combine(estimates, _mean, names=names_of, proportion=proportion), name)
+                weighted = partial(_weighted, shares)
+                cases = _bounded(combine(estimates, weighted, names=names_of, proportion=proportion), name)
         chances = [part.chance for part in usable.values() if part.chance is not None]
         chance = float(np.mean(chances)) if chances and len(chances) == len(usable) else None
         datasets = tuple(usable)
@@ -145,6 +149,14 @@ def _mean(x: Array) -> Array:
 
 def _weighted(shares: Array, x: Array) -> Array:
     return np.asarray(x @ shares)
+
+
+def _bounded(found: Estimate, name: str) -> Estimate:
+    # A symmetric interval can leave the range of a fraction; the part outside it says nothing.
+    metric = metric_of(name)
+    if metric is None or metric.unit != "fraction" or found.low is None or found.high is None:
+        return found
+    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
 
 
 def _why_missing(missing: Sequence[str], parts: Mapping[str, Value]) -> str:
