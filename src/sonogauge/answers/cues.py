@@ -280,22 +280,9 @@ REFUSALS: Final[dict[str, Table]] = {
 }
 # Every refusal holds one of these; a cheap look before the expressions.
 REFUSAL_STEMS: Final = (
-    *("cannot", "can not", "n't ", "could not", "unable to", "not able", "possible to", "difficult to", "doctor"),
-    *("physician", "radiologist", "professional", "provider", "specialist", "do not ", "did not ", "not qualified"),
-    *(
-        "sufficient",
-        "not enough",
-        "inadequate",
-        "no image",
-        "poor",
-        "unclear",
-        "blur",
-        "too low",
-        "too dark",
-        "not clear",
-    ),
-    *("need more", "need additional", "need further", "require more", "require additional", "require further"),
-    *("no puedo", "no se puede", "no es posible", "ne peu", "impossible de", "kann ", "sich "),
+    *("not ", "n't ", "unable to", "possible to", "difficult to", "please ", "should ", "must ", "sufficient"),
+    *("inadequate", "no image", "poor", "unclear", "blur", "too low", "too dark", "need ", "require "),
+    *("no puedo", "no se puede", "no es posible", "ne peu", "impossible de", "kann ", "nicht "),
     *("无法", "不", "难以", "咨询", "请教", "联系", "信息", "证据", "资料", "图像", "图片", "质量"),
 )
 _ASCII_STEMS: Final = tuple(stem for stem in REFUSAL_STEMS if stem.isascii())

@@ -45,8 +45,9 @@ _NEGATE_AFTER: Final = re.compile(
 )
 _NEGATE_SUFFIX: Final = cues.words(cues.NEGATE_SUFFIX)
 _NEGATE_MANY_LAST: Final = frozenset(word.split()[-1] for word in _NEGATE if " " in word)
-_SUPPOSE: Final = frozenset(word for word in cues.words(cues.SUPPOSE) if word.isascii())
-_SUPPOSE_CLOSE: Final = tuple(word for word in cues.words(cues.SUPPOSE) if " " in word or not word.isascii())
+_SUPPOSE_WORDS: Final = cues.words(cues.SUPPOSE)
+_SUPPOSE: Final = frozenset(word for word in _SUPPOSE_WORDS if word.isascii())
+_SUPPOSE_CLOSE: Final = tuple(word for word in _SUPPOSE_WORDS if " " in word or not word.isascii())
 _DOUBT: Final = frozenset(cues.words(cues.DOUBT))
 _THAT: Final = frozenset(("that", "if", "whether"))
 _DETERMINERS: Final = frozenset(("the", "a", "your", "my", "that", "this"))
@@ -60,8 +61,9 @@ _LETTER_AFTER_TEXT: Final = re.compile(r" ?\((?:option )?([a-z])\)")
 _FOREIGN_LETTER: Final = re.compile(r"[\"'(\[ ]{0,3}[a-z](?=[\"')\]]{0,2}(?:[.,;:!?\n)]|$))")
 
 _WINDOW: Final = 72
-# More refusals than this in one reply are babble; the bound keeps the reading linear.
+# More refusals or cues of one kind than this in one reply are babble; the bounds keep the reading fast.
 _MOST_REFUSALS: Final = 64
+_MOST_CUES: Final = 64
 _DIRECT, _NOUN, _WEAK = "direct", "noun", "weak"
 
 
@@ -233,10 +235,13 @@ def _holds_negation(tokens: list[str]) -> bool:
     last = tokens[-4:]
     if not _NEGATE_ONE.isdisjoint(last):
         return True
+    for token in last:
+        if token.endswith("n't"):
+            return True
+    if _NEGATE_MANY_LAST.isdisjoint(tokens[1:]):
+        return False
     joined = f" {' '.join(tokens)} "
-    if "n't " in joined and any(token.endswith("n't") for token in last):
-        return True
-    return not _NEGATE_MANY_LAST.isdisjoint(tokens[1:]) and any(phrase in joined for phrase in _NEGATE_MANY)
+    return any(phrase in joined for phrase in _NEGATE_MANY)
 
 
 def _doubted(low: str, at: int) -> bool:
@@ -250,6 +255,11 @@ def _doubted(low: str, at: int) -> bool:
 def _supposed(low: str, at: int) -> bool:
     """Whether a word of supposition ("if", "whether") stands directly before a position."""
     window = low[max(0, at - 32) : at]
+    for word in _SUPPOSE_WORDS:
+        if word in window:
+            break
+    else:
+        return False
     tokens = _TOKEN.findall(window)[-3:]
     while tokens and tokens[-1] in _DETERMINERS:
         tokens.pop()
@@ -285,12 +295,16 @@ class _Reader:
             if stem not in low:
                 continue
             for cue, kind in group:
-                at = low.find(cue)
-                while at >= 0:
+                at = low.rfind(cue)
+                for _ in range(_MOST_CUES):
+                    if at < 0:
+                        break
                     listing = self._declaration(cue, kind, at)
-                    if listing is not None and listing.end > best_at:
-                        best, best_at = listing, listing.end
-                    at = low.find(cue, at + len(cue))
+                    if listing is not None:
+                        if listing.end > best_at:
+                            best, best_at = listing, listing.end
+                        break
+                    at = low.rfind(cue, 0, at)
         return best
 
     def _declaration(self, cue: str, kind: str, at: int) -> _Listing | None:
@@ -311,9 +325,10 @@ class _Reader:
         for _ in range(8):
             separators = _SEPARATORS.match(low, position)
             position = separators.end() if separators else position
-            listing = _listing_at(low, position, vocabulary)
-            if listing.found:
-                return self._accept(listing, kind, at)
+            if low[position : position + 1] in vocabulary.starts:
+                listing = _listing_at(low, position, vocabulary)
+                if listing.found:
+                    return self._accept(listing, kind, at)
             filler = _FILLER.match(low, position)
             if filler is None or filler.end() == position:
                 break

@@ -43,7 +43,8 @@ _ANSWER_CLOSE: Final = re.compile(r"</\s?(?:final[_ ]?)?answer\s?>|<\|end_of_box
 _BREAK_TAG: Final = re.compile(
     r"</?(?:br|p|div|li|ul|ol|tr|h[1-6]|pre|table)\b[^<>]{0,200}>|<\|[^|<>]{0,40}\|>", re.IGNORECASE
 )
-_TAG: Final = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>|<!--.{0,2000}?-->", re.DOTALL)
+_TAG: Final = re.compile(r"</?[a-zA-Z][^<>\n]{0,200}>")
+_COMMENT: Final = re.compile(r"<!--.{0,500}?-->", re.DOTALL)
 _LINK: Final = re.compile(r"\[([^\[\]\n]{0,500})\]\([^()\s]{0,500}\)")
 _FENCE: Final = re.compile(r"```[a-z]{0,12}", re.IGNORECASE)
 _EMPHASIS: Final = re.compile(r"(?<!\d)\*+|\*+(?!\d)|`+|~~+|(?<!\w)_+|_+(?!\w)|(?m:^[^\S\n]*#+)|\$+")
@@ -93,6 +94,8 @@ def _without_markup(text: str) -> str:
     if "<" in text:
         text = _BREAK_TAG.sub("\n", text)
         text = _TAG.sub(" ", text)
+        if "-->" in text:
+            text = _COMMENT.sub(" ", text)
     if "](" in text:
         text = _LINK.sub(r"\1", text)
     if "`" in text:
