@@ -6,6 +6,7 @@ logged and all connections slow down together.
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import os
@@ -91,7 +92,8 @@ class OpenAIModel:
         self.options: Mapping[str, Any] = {"logprobs": True} if logprobs else {}
         self._timeout, self._connections = timeout, connections
         self._client: AsyncOpenAI | None = None
-        self._other_tried = False
+        self._moved = False
+        self._moving = asyncio.Lock()
 
     def _connect(self) -> AsyncOpenAI:
         if self._client is None:
@@ -122,19 +124,23 @@ class OpenAIModel:
 
     async def answer(self, request: Request) -> Outcome:
         """Send one chat completion."""
+        url = self._url
+        outcome = await self._send(request)
+        # The first refusals may have shown that the server lies at the other address, with or without /v1.
+        return outcome if self._url == url else await self._send(request)
+
+    async def _send(self, request: Request) -> Outcome:
         import openai
 
-        client = self._connect()
+        client, url = self._connect(), self._url
         start = time.perf_counter()
         try:
             raw = await client.chat.completions.with_raw_response.create(**self._arguments(request))
             body = raw.http_response.content
-        except openai.APITimeoutError:
-            return Outcome("error", error=f"timeout: no answer in {self._timeout:g} s", retry=True)
         except openai.APIConnectionError as error:
-            return await self._not_connected(error)
+            return self._not_connected(error)
         except openai.APIStatusError as error:
-            return await self._refused(error, request)
+            return await self._refused(error, request, url)
         return _read(body, request, time.perf_counter() - start)
 
     def _arguments(self, request: Request) -> dict[str, Any]:
@@ -153,14 +159,21 @@ class OpenAIModel:
         arguments = {"model": self._model, "messages": [{"role": "user", "content": content}], **known}
         return {**arguments, "extra_body": extra} if extra else arguments
 
-    async def _not_connected(self, error: Exception) -> Outcome:
-        cause = error.__cause__
-        detail = _line(str(cause or error)) or type(cause or error).__name__
-        if "Connect" in type(cause).__name__:
+    def _not_connected(self, error: Exception) -> Outcome:
+        import aiohttp
+
+        # The transport's own names mix up refused, lost and slow connections, so the first cause is what counts.
+        causes: list[BaseException] = [error]
+        while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None and len(causes) < 10:
+            causes.append(cause)
+        detail = _line(str(causes[-1])) or type(causes[-1]).__name__
+        if any(isinstance(cause, aiohttp.ClientConnectorError) for cause in causes):
             return Outcome("error", error=f"connection: nothing answers at {self._url} ({detail})", retry=True)
+        if any(isinstance(cause, TimeoutError) for cause in causes):
+            return Outcome("error", error=f"timeout: no answer in {self._timeout:g} s", retry=True)
         return Outcome("error", error=f"dropped: the connection broke off ({detail})", retry=True)
 
-    async def _refused(self, error: APIStatusError, request: Request) -> Outcome:
+    async def _refused(self, error: APIStatusError, request: Request, url: str) -> Outcome:
         code, said = error.status_code, _message(error)
         wait = _retry_after(error.response.headers)
         if code == 429:
@@ -177,7 +190,7 @@ class OpenAIModel:
         if code in (401, 403):
             return Outcome("error", error=f"key: {self._url} refuses the key ({code} {said})", fatal=True)
         if code in (404, 405):
-            return await self._not_found(said)
+            return await self._not_found(said, url)
         if code == 413 or _TOO_LARGE.search(said):
             return Outcome("error", error=f"too_large: {said}; try --image-policy max:1024")
         if "content_filter" in said or "content management policy" in said:
@@ -186,23 +199,26 @@ class OpenAIModel:
             return Outcome("error", error=f"no_vision: {self._model} takes no images ({said})", fatal=True)
         return Outcome("error", error=f"request: {code} {said}")
 
-    async def _not_found(self, said: str) -> Outcome:
-        models = await self._models(self._url)
-        if models is not None or "model" in said.lower():
-            known = f"; the server has {', '.join(models[:8])}" if models else ""
-            return Outcome("error", error=f"model: no model '{self._model}' at {self._url} ({said}){known}", fatal=True)
-        parts = urlsplit(self._url)
-        root = f"{parts.scheme}://{parts.netloc}"
-        for other in dict.fromkeys((f"{self._url}/v1", self._url.removesuffix("/v1"), f"{root}/v1", root)):
-            if other != self._url and await self._models(other) is not None:
-                if not self._other_tried and other in (f"{self._url}/v1", self._url.removesuffix("/v1")):
-                    # With or without /v1 is the same address to the user.
-                    self._other_tried, self._url = True, other
-                    if self._client is not None:
+    async def _not_found(self, said: str, url: str) -> Outcome:
+        """Say what is not there, model or address; move to the same address with or without /v1 if that answers."""
+        async with self._moving:
+            if self._url != url:
+                return Outcome("error", error=f"url: moved to {self._url}", retry=True)
+            models = await self._models(url)
+            if models is not None or "model" in said.lower():
+                known = f"; the server has {', '.join(models[:8])}" if models else ""
+                return Outcome("error", error=f"model: no model '{self._model}' at {url} ({said}){known}", fatal=True)
+            parts = urlsplit(url)
+            root = f"{parts.scheme}://{parts.netloc}"
+            same = url.removesuffix("/v1") if url.endswith("/v1") else f"{url}/v1"
+            for other in dict.fromkeys((same, f"{root}/v1", root)):
+                if other != url and await self._models(other) is not None:
+                    if other == same and not self._moved and self._client is not None:
+                        self._moved, self._url = True, other
                         self._client.base_url = other
-                    return Outcome("error", error=f"url: moved to {other}", retry=True, retry_after=0.0)
-                return Outcome("error", error=f"url: no chat completions at {self._url}; {other} answers", fatal=True)
-        return Outcome("error", error=f"url: no chat completions at {self._url} ({said})", fatal=True)
+                        return Outcome("error", error=f"url: moved to {other}", retry=True)
+                    return Outcome("error", error=f"url: no chat completions at {url}; use {other}", fatal=True)
+            return Outcome("error", error=f"url: no chat completions at {url} ({said})", fatal=True)
 
     async def _models(self, url: str) -> list[str] | None:
         """Return the model ids that an address lists, None if it lists none."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
@@ -202,9 +202,14 @@ def _wait_for(work: Coroutine[Any, Any, None]) -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        asyncio.run(work)
-        return
-    # Called from a notebook or a server: its loop is busy with us, so another thread runs ours.
+        runner: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run
+    else:
+        # Called from a notebook or a server: its loop is busy with us, so another thread runs ours.
+        runner = _run_in_thread
+    runner(work)
+
+
+def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
     with ThreadPoolExecutor(1) as pool:
         pool.submit(asyncio.run, work).result()
 
