@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
@@ -27,6 +28,7 @@ from sonogauge.folders import Manifest, new_folder, write_bytes
 from sonogauge.items import Item, ItemImage
 
 SOURCE: Final = "synthetic"
+BONE_END: Final = "bone end"
 _FANS: Final = ("curved", "sector")
 _STREAMS: Final = {"patients": 0, "split": 1, "questions": 2}
 
@@ -149,12 +151,19 @@ def _scan(name: str, number: int, scene: Scene, patient: Patient, random: np.ran
         scene=scene,
         facts=facts,
         png=encode_png(pixels),
-        pixel_hash=hashlib.sha256(pixels.tobytes()).hexdigest(),
+        pixel_hash=_pixel_hash(pixels),
         boxes=boxes,
         masks=tuple(masks),
         report=report(facts, random),
         caption=caption(facts, random),
     )
+
+
+def _pixel_hash(pixels: NDArray[np.uint8]) -> str:
+    # Mode, size and RGB samples: as the readers of foreign images hash them.
+    digest = hashlib.sha256(f"L:{SIZE}x{SIZE}:".encode())
+    digest.update(np.repeat(pixels[..., None], 3, axis=-1).tobytes())
+    return digest.hexdigest()
 
 
 def _fractions(point: tuple[float, float]) -> tuple[float, float]:
@@ -205,7 +214,7 @@ def _case_row(scan: Scan) -> dict[str, Any]:
         ],
         "masks": list(scan.masks),
         "boxes": [scan.boxes[category] for category in sorted(scan.boxes)],
-        "points": [{"name": "free end of the bone line", "x": x, "y": y} for x, y in _bone_ends(scene)],
+        "points": [{"name": BONE_END, "x": x, "y": y} for x, y in _bone_ends(scene)],
         "measurements": [{"name": name, "value": value, "unit": "mm"} for name, value in measured if value is not None],
         "texts": [
             {"kind": "report", "text": scan.report, "language": "en"},
@@ -233,7 +242,7 @@ def _reference(scenario: Scenario, scan: Scan) -> tuple[dict[str, Any], dict[str
         case "VRA", _:
             return {"choices": (facts.section,)}, {}
         case (("LL" | "OD"), _):
-            box = scan.boxes.get(scenario.structure)
+            box = scan.boxes.get("lesion" if scenario.task == "LL" else "tube")
             if box is None:
                 return {"places": (NOT_VISIBLE,), "boxes": ()}, {}
             return {"places": (_box_place(box),), "boxes": (box,)}, _edge(box_centre(box, SIZE, SIZE))
@@ -241,7 +250,7 @@ def _reference(scenario: Scenario, scan: Scan) -> tuple[dict[str, Any], dict[str
             if scene.bone_end is None:
                 return {"places": (NOT_VISIBLE,), "points": ()}, {}
             x, y = scene.bone_end
-            point = {"name": scenario.structure, "x": x, "y": y}
+            point = {"name": BONE_END, "x": x, "y": y}
             return {"places": (facts.bone_place,), "points": (point,)}, _edge(_fractions(scene.bone_end))
         case "CVE", measured:
             value = scene.lesion_mm if measured == "lesion" else scene.tube_mm
@@ -276,7 +285,7 @@ def _item(
     if scenario.task == "OD":
         variables["structure"] = scenario.structure
     if scenario.task == "KD":
-        variables["keypoint"] = scenario.structure
+        variables["keypoint"] = scenario.extra["keys"][BONE_END]
     question, prompt_id = render_question(spec, scenario, answer, variables)
     return Item(
         item_id="",
