@@ -18,7 +18,12 @@ from sonogauge.answers.vocabulary import Vocabulary
 
 _SEPARATORS: Final = re.compile(r"[ \n:=\"'(\[>\-,.]{0,12}")
 _LIST_SEPARATORS: Final = re.compile(r"[ \"'(\[]{0,6}")
-_FILLER: Final = re.compile(cues.any_of(cues.words(cues.FILLERS, cues.CONNECTORS)))
+_FILLERS: Final = cues.words(cues.FILLERS, cues.CONNECTORS)
+_FILLER_ONE: Final = frozenset(word for word in _FILLERS if re.fullmatch(r"\w+", word))
+_FILLER_MANY: Final = re.compile(
+    cues.any_of(tuple(word for word in _FILLERS if word[0] > "\u2e7f" or word not in _FILLER_ONE))
+)
+_FILLER_FIRST: Final = frozenset(re.split(r"\W", word)[0] for word in _FILLERS if word not in _FILLER_ONE)
 _CONNECTOR: Final = re.compile(r"[\"')\] ]{0,4}(?:[:=]|" + cues.any_of(cues.words(cues.CONNECTORS)) + ")")
 _OR: Final = cues.any_of(cues.words(cues.JOIN_OR))
 _AND: Final = cues.any_of(cues.words(cues.JOIN_AND))
@@ -33,7 +38,8 @@ _ALL_BREAK_MARKS: Final = (*_BREAK_MARKS, *(word for word in _BREAKS if not word
 _SENTENCE_END: Final = re.compile(
     r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "nevertheless", "that said", "但", "然而", "不过"))
 )
-_TOKEN: Final = re.compile(r"[\w']+")
+_WORD: Final = re.compile(r"\w+")
+_AROUND_WORD: Final = "\"'()[],.;:!?-/\x00"
 _NEGATE: Final = cues.words(cues.NEGATE)
 _NEGATE_ONE: Final = frozenset(word for word in _NEGATE if " " not in word)
 _NEGATE_MANY: Final = tuple(f" {word} " for word in _NEGATE if " " in word)
@@ -200,6 +206,17 @@ def _listing_at(low: str, at: int, vocabulary: Vocabulary) -> _Listing:
     return listing
 
 
+def _filler_end(low: str, at: int) -> int:
+    """Return the end of the filler word at a position, the position itself where there is none."""
+    word = _WORD.match(low, at)
+    if word is None:
+        return at
+    if low[at] < "\u2e80" and word[0] not in _FILLER_FIRST:
+        return word.end() if word[0] in _FILLER_ONE else at
+    filler = _FILLER_MANY.match(low, at)
+    return filler.end() if filler else word.end() if word[0] in _FILLER_ONE else at
+
+
 def _clause(window: str) -> str:
     """Return what stands behind the last clause break of a text."""
     cut = 0
@@ -211,11 +228,16 @@ def _clause(window: str) -> str:
     return window[max(cut, at + 1) :]
 
 
+def _last_words(text: str, count: int) -> list[str]:
+    """Return the last words of a text without the punctuation around them; a hyphenated word is one word."""
+    return [word.strip(_AROUND_WORD) for word in text.rsplit(None, count)[-count:]]
+
+
 def _negated_at(low: str, at: int, blank: Sequence[tuple[int, int]] = ()) -> bool:
     """Whether a negation stands up to four words before a position, in the same clause; `blank` spans do not count."""
     window = low[max(0, at - _WINDOW) : at]
     # Most mentions have no negation near them: look for one before looking for the clause.
-    if not _holds_negation(_TOKEN.findall(window)[-5:]) and (
+    if not _holds_negation(_last_words(window, 5)) and (
         window.isascii() or not any(cue in window[-6:] for cue in _NEGATE_CLOSE)
     ):
         return False
@@ -225,7 +247,7 @@ def _negated_at(low: str, at: int, blank: Sequence[tuple[int, int]] = ()) -> boo
         if 0 < last <= len(window):
             window = window[:first] + "\x00" * (last - first) + window[last:]
     clause = _NEGATE_NOT.sub(" ", _clause(" " + window))
-    return _holds_negation(_TOKEN.findall(clause)[-5:]) or (
+    return _holds_negation(_last_words(clause, 5)) or (
         not clause.isascii() and any(cue in clause[-6:] for cue in _NEGATE_CLOSE)
     )
 
@@ -246,7 +268,7 @@ def _holds_negation(tokens: list[str]) -> bool:
 
 def _doubted(low: str, at: int) -> bool:
     """Whether a negated verb of opinion stands directly before a position ("I do not think it is")."""
-    tokens = _TOKEN.findall(low[max(0, at - _WINDOW) : at])[-5:]
+    tokens = _last_words(low[max(0, at - _WINDOW) : at], 5)
     while tokens and tokens[-1] in _THAT:
         tokens.pop()
     return bool(tokens) and tokens[-1] in _DOUBT and _holds_negation(tokens[:-1])
@@ -260,7 +282,7 @@ def _supposed(low: str, at: int) -> bool:
             break
     else:
         return False
-    tokens = _TOKEN.findall(window)[-3:]
+    tokens = _last_words(window, 3)
     while tokens and tokens[-1] in _DETERMINERS:
         tokens.pop()
     return (bool(tokens) and tokens[-1] in _SUPPOSE) or window.rstrip().endswith(_SUPPOSE_CLOSE)
@@ -329,10 +351,10 @@ class _Reader:
                 listing = _listing_at(low, position, vocabulary)
                 if listing.found:
                     return self._accept(listing, kind, at)
-            filler = _FILLER.match(low, position)
-            if filler is None or filler.end() == position:
+            behind = _filler_end(low, position)
+            if behind == position:
                 break
-            position = filler.end()
+            position = behind
         if (
             kind == _DIRECT
             and vocabulary.letters
