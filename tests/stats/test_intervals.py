@@ -334,6 +334,17 @@ def test_combine_names_the_part_without_interval_or_value() -> None:
     assert combine([], macro).why_null == NO_ITEM
 
 
+def test_a_function_not_defined_at_the_values_has_no_value() -> None:
+    good = hits_of([1.0, 0.0, 1.0], ["p", "q", "r"])
+
+    def undefined(values: np.ndarray) -> np.ndarray:
+        result: np.ndarray = np.where(values[..., 0] > 0.9, values[..., 0], np.nan)
+        return result
+
+    result = combine([good], undefined)
+    assert (result.value, result.low, result.why_null) == (None, None, "not defined at these values")
+
+
 def test_combined_proportions_are_clipped_and_at_one_use_wilson_over_groups() -> None:
     perfect = hits_of([1.0] * 12, [f"p{index}" for index in range(12)])
     other = hits_of([1.0] * 6, [f"p{index}" for index in range(6)])

@@ -56,9 +56,11 @@ def test_draws_that_do_not_fit_one_block_have_the_same_beginning(monkeypatch: py
     alone = Resampler({"a": ids(10)}, draws=10)
     longer = Resampler({"a": ids(10)}, draws=33)
     assert (alone.weights("a") == longer.weights("a")[:10]).all()
-    chunks = list(longer.weight_chunks("a", np.array([3, 1])))
-    assert len(chunks) == 1 and chunks[0][1].shape == (33, 2)
-    assert (chunks[0][1] == longer.weights("a")[:, [3, 1]]).all()
+    monkeypatch.setattr(resample, "_CHUNK_CELLS", 20)
+    chunks = list(longer.count_chunks("a", np.array([3, 1])))
+    assert [rows for rows, _ in chunks] == [slice(0, 10), slice(10, 20), slice(20, 30), slice(30, 33)]
+    joined = np.concatenate([counts for _, counts in chunks])
+    assert joined * 10 / 9 == pytest.approx(longer.weights("a")[:, [3, 1]])
 
 
 def test_totals_equal_a_naive_loop() -> None:

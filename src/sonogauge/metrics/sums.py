@@ -87,12 +87,7 @@ class Accumulator:
             room = np.zeros((max(len(place), 2 * len(self._values)), *batch.shape[1:]))
             room[: len(self._values)] = self._values
             self._values = room
-        if not len(index):
-            return
-        order = np.argsort(index, kind="stable")
-        ordered = index[order]
-        starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
-        self._values[ordered[starts]] += np.add.reduceat(batch[order], starts, axis=0)
+        np.add.at(self._values, index, batch)
 
     def sums(self) -> GroupSums:
         """Return the sums so far.

@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from sonogauge.metrics.base import Array, Metric
 from sonogauge.metrics.sums import GroupSums
+from sonogauge.stats._threads import one_thread
 from sonogauge.stats.resample import Resampler
 
 LEVEL = 0.95
 RELIABLE_GROUPS = 20
 ONE_GROUP = "one group"
 NO_ITEM = "no item"
+NOT_DEFINED = "not defined at these values"
 NO_VARIATION = "no variation between groups"
 # Below this share of its own terms a standard error is rounding.
 _ROUNDING = 1e-12
@@ -136,7 +138,8 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     half = t_quantile(df) * _deviation(draws) / base
     lower, upper, name = -half, half, "bootstrap standard error, t"
     if metric.interval != "standard_error" and not (metric.interval == "averaged" and groups < RELIABLE_GROUPS):
-        low_t, high_t = _studentised(metric, sums, resampler, totals, value, draws, error, log)
+        with one_thread():
+            low_t, high_t = _studentised(metric, sums, resampler, totals, value, draws, error, log)
         # With very few groups, draws without any spread of their own leave the quantiles infinite or absurd.
         if max(-low_t, high_t) <= _ABSURD * t_quantile(df):
             ends = -high_t * error / base, -low_t * error / base
@@ -164,20 +167,20 @@ def _studentised(
     variance = np.zeros(resampler.draws)
     for stratum, (units, values) in resampler.unit_sums(sums).items():
         factor = resampler.factor(stratum)
-        for rows, weights in resampler.weight_chunks(stratum, units):
+        for rows, counts in resampler.count_chunks(stratum, units):
             influence = gradients[rows] @ values.T
             if len(units) == 2:
                 # One of two groups is drawn, so a draw has no spread of its own; the sample's stands in.
-                weights = np.ones_like(weights)
-                drawn: Array = np.full(len(weights), 2.0)
-                scale = 1.0
-            else:
-                drawn = weights.sum(axis=1) / factor
-                scale = factor
-            mass = weights.sum(axis=1)
-            mean = np.divide((weights * influence).sum(axis=1), mass, out=np.zeros_like(mass), where=mass > 0)
-            spread = (weights * (influence - mean[:, None]) ** 2).sum(axis=1)
-            variance[rows] += scale * spread * np.divide(drawn, drawn - 1, out=np.zeros_like(drawn), where=drawn > 1.5)
+                variance[rows] += (influence[:, 0] - influence[:, 1]) ** 2
+                continue
+            drawn = counts.sum(axis=1)
+            mean = np.divide(np.einsum("bg,bg->b", counts, influence), drawn, out=np.zeros(len(drawn)), where=drawn > 0)
+            influence -= mean[:, None]
+            squares = np.einsum("bg,bg,bg->b", counts, influence, influence)
+            # A unit drawn once stands for `factor` units; (drawn - 1)/drawn of the spread is lost to the mean.
+            variance[rows] += (
+                factor**2 * squares * np.divide(drawn, drawn - 1, out=np.zeros(len(drawn)), where=drawn > 1)
+            )
     errors = np.sqrt(variance)
     if log:
         with np.errstate(divide="ignore"):
@@ -275,6 +278,8 @@ def combine(
             return _without(None, count, f"{name}: {part.why_null}")
     values = np.array([part.value for part in parts], dtype=np.float64)
     value = float(function(values))
+    if math.isnan(value):
+        return _without(None, count, NOT_DEFINED)
     for name, part in zip(names, parts, strict=True):
         if part.draws is None:
             return _without(value, count, f"{name}: {part.why_null}")
@@ -284,7 +289,7 @@ def combine(
     slopes = _slopes(function, values)
     draws = function(table)
     deviation = _deviation(draws)
-    # An undefined part (nothing of it was drawn) cannot be averaged in; the remaining draws tell the spread.
+    # Draws in which a part is undefined (none of its groups was drawn) are left out of every spread.
     spreads = np.array([_deviation(table[:, column]) for column in range(len(parts))])
     shares = (slopes * spreads) ** 2
     part_df = np.array([max(part.df, 1.0) for part in parts])

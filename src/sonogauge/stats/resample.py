@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from sonogauge.metrics.base import Array
 from sonogauge.metrics.sums import GroupSums
+from sonogauge.stats._threads import one_thread
 
 # A stratum with more groups than this is resampled by random pools of groups: 2,000 units estimate a variance as well
 # as 100,000 do (1.6 % error), and memory stays bounded.
@@ -18,6 +19,7 @@ POOLS = 2_000
 # Counts are kept up to this many bytes; strata beyond it are drawn again when asked for.
 _CACHE_BYTES = 256_000_000
 _BLOCK_CELLS = 1_000_000
+_CHUNK_CELLS = 100_000
 
 
 class Resampler:
@@ -132,15 +134,15 @@ class Resampler:
         """Return the weights of the units of a stratum, shape (draws, units)."""
         return self.counts(stratum).astype(np.float64) * self.factor(stratum)
 
-    def weight_chunks(self, stratum: str, units: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
-        """Yield (draws, weights (chunk, len(units))) of the given units, a bounded number of draws at a time."""
-        counts, factor = self.counts(stratum), self.factor(stratum)
+    def count_chunks(self, stratum: str, units: NDArray[np.int64]) -> Iterator[tuple[slice, Array]]:
+        """Yield (draws, counts (chunk, len(units))) of the given units, few enough draws to stay in the cache."""
+        counts = self.counts(stratum)
         whole = len(units) == counts.shape[1] and bool((units == np.arange(len(units))).all())
-        step = max(1, _BLOCK_CELLS // max(1, len(units)))
+        step = max(1, _CHUNK_CELLS // max(1, len(units)))
         for start in range(0, self.draws, step):
             rows = slice(start, min(start + step, self.draws))
-            part = counts[rows] if whole else counts[rows][:, units]
-            yield rows, part.astype(np.float64) * factor
+            part = counts[rows] if whole else counts[rows].take(units, axis=1)
+            yield rows, part.astype(np.float64)
 
     def unit_sums(self, sums: GroupSums) -> dict[str, tuple[NDArray[np.int64], Array]]:
         """Return, for each stratum of `sums`, its units that hold groups and their sums (units, k), flattened."""
@@ -162,6 +164,8 @@ class Resampler:
         shape = sums.values.shape[1:]
         result = np.zeros((self.draws, int(np.prod(shape))))
         for stratum, (units, values) in self.unit_sums(sums).items():
-            for rows, weights in self.weight_chunks(stratum, units):
-                result[rows] += weights @ values
+            weighted = self.factor(stratum) * values
+            with one_thread():
+                for rows, counts in self.count_chunks(stratum, units):
+                    result[rows] += counts @ weighted
         return result.reshape(self.draws, *shape)
