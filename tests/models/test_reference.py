@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -112,6 +113,16 @@ def test_it_needs_a_training_part(bench: Folder, tmp_path: Path) -> None:
     build_synthetic(tmp_path / "tiny", seed=0, patients=2, images_per_patient=2)
     with pytest.raises(BadInput, match="too few training items"):
         fit_reference(Folder(tmp_path / "tiny", "benchmark"))
+
+
+def test_what_it_cannot_answer_is_bad_input(model: ReferenceModel, items: list[Item], media: dict[str, bytes]) -> None:
+    item = next(one for one in items if one.task == "CVE")
+    image = [media[item.images[0].case_id]]
+    with pytest.raises(BadInput, match="no pixel size"):
+        model.replies([replace(item, variables={})], image)
+    with pytest.raises(BadInput, match="knows no scenario QA/x"):
+        model.replies([replace(item, task="QA", dataset="x")], image)
+    assert model.replies([], []) == []
 
 
 def test_images_without_anything_have_no_candidates() -> None:

@@ -222,13 +222,20 @@ class ReferenceModel:
             return known[int(np.argmax(scores))][1]
         for subject in _SUBJECTS:
             if item.task == "CVE" and item.dataset == subject.measured:
-                spacing = float(item.variables["pixel_size_mm"])
-                return f"{objects[subject.kind].diameter * picture.scale * spacing:.1f}"
+                return f"{objects[subject.kind].diameter * picture.scale * _spacing(item):.1f}"
             if item.task == subject.place_task:
                 return _place(picture, objects[subject.kind])
             if item.task == subject.label_of[0] and subject.label_of[1] in (None, item.dataset):
                 return objects[subject.kind].label
         raise BadInput(f"the reference model knows no scenario {item.task}/{item.dataset}")
+
+
+def _spacing(item: Item) -> float:
+    try:
+        spacing = float(item.variables["pixel_size_mm"])
+    except (KeyError, ValueError) as error:
+        raise BadInput(f"item {item.item_id} gives no pixel size", field="variables", fix="build it again") from error
+    return spacing
 
 
 def _candidates(subject: Subject, sight: Sight) -> Candidates:
@@ -261,7 +268,7 @@ def fit_reference(bench: Folder, seed: int = 0) -> ReferenceModel:
     asked: dict[str, dict[tuple[str, str], Item]] = {}
     for row in bench.rows("items"):
         item = Item.from_row(row)
-        if item.split == "train" and item.reference_state == "ok":
+        if item.split == "train" and item.reference_state == "ok" and item.images:
             asked.setdefault(item.images[0].case_id, {})[item.task, item.dataset] = item
     media = _media(bench, set(asked))
     cases = sorted(asked)
@@ -321,7 +328,7 @@ def _truth(subject: Subject, items: Mapping[tuple[str, str], Item], picture: Pic
     measured = items.get(("CVE", subject.measured))
     diameter = 0.0
     if measured is not None:
-        diameter = float(measured.reference["number"]) / float(measured.variables["pixel_size_mm"])
+        diameter = float(measured.reference["number"]) / _spacing(measured)
     return label, np.asarray([*box, diameter]) / picture.scale
 
 
