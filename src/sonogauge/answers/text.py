@@ -36,8 +36,7 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
 
 def _only_refuses(low: str) -> bool:
     sentences = [part.strip() for part in low.replace("!", ".").replace("\n", ".").split(".")]
-    said = [part for part in sentences if part and not _is_courtesy(part)]
-    return bool(said) and all(cues.refusals(part) for part in said)
+    return all(cues.refusals(part) or _is_courtesy(part) for part in sentences if part)
 
 
 def _is_courtesy(sentence: str) -> bool:
