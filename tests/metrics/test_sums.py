@@ -53,5 +53,7 @@ def test_wrong_shapes_are_refused() -> None:
         accumulator.add(["s"], ["p"], np.ones((1, 3)))
     with pytest.raises(ValueError, match="groups for statistics"):
         GroupSums.from_items(["s"], ["p"], np.ones((2, 2)))
+    with pytest.raises(ValueError, match="must be finite"):
+        GroupSums.from_items(["s"], ["p"], [[np.nan, 1.0]])
     with pytest.raises(ValueError, match="argument 2"):
         GroupSums.from_items(["s", "s"], ["p"], np.ones((1, 2)))

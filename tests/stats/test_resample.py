@@ -99,6 +99,12 @@ def test_huge_strata_are_resampled_by_pools(monkeypatch: pytest.MonkeyPatch) -> 
     assert totals.mean() == pytest.approx(values.sum(), abs=3 * np.std(totals) / np.sqrt(4000))
 
 
+def test_any_string_is_an_id() -> None:
+    names = ["", "\ud800", "a\x00b", "患者"]
+    weights = Resampler({"\udfff": names}, draws=6).weights("\udfff")
+    assert weights.sum(axis=1) == pytest.approx(np.full(6, 4.0))
+
+
 def test_unknown_strata_groups_and_no_draws_are_refused() -> None:
     resampler = Resampler({"a": ids(3)}, draws=10)
     with pytest.raises(ValueError, match="stratum 'b' is not among"):

@@ -71,7 +71,11 @@ class Accumulator:
         self._values: Array | None = None
 
     def add(self, strata: Iterable[str], groups: Iterable[str], statistics: ArrayLike) -> None:
-        """Add statistics (n, *shape) of items with these strata and groups."""
+        """Add statistics (n, *shape) of items with these strata and groups.
+
+        Raises:
+            ValueError: lengths or shapes do not fit, or a statistic is not finite.
+        """
         batch = np.asarray(statistics, dtype=np.float64)
         place = self._place
         index: NDArray[np.intp] = np.fromiter(
@@ -79,6 +83,8 @@ class Accumulator:
         )
         if batch.ndim < 1 or len(index) != len(batch):
             raise ValueError(f"{len(index)} groups for statistics of shape {batch.shape}")
+        if not np.isfinite(batch).all():
+            raise ValueError("statistics must be finite: a failed answer needs a value of its own, not NaN")
         if self._values is None:
             self._values = np.zeros((0, *batch.shape[1:]))
         if batch.shape[1:] != self._values.shape[1:]:

@@ -9,7 +9,7 @@ from typing import Any
 
 @cache
 def _controller() -> Any:
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # it has no stubs
 
     return ThreadpoolController()
 

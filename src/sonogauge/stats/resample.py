@@ -99,7 +99,7 @@ class Resampler:
     def _generator(self, stratum: str, purpose: str) -> np.random.Generator:
         digest = hashlib.sha256()
         for part in (purpose, str(self.seed), stratum, *self._groups[stratum]):
-            encoded = part.encode()
+            encoded = part.encode("utf-8", "surrogatepass")
             digest.update(len(encoded).to_bytes(8, "little") + encoded)
         return np.random.Generator(np.random.SFC64(np.random.SeedSequence(int.from_bytes(digest.digest(), "little"))))
 
