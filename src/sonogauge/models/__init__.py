@@ -10,13 +10,21 @@ from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
 from sonogauge.models.base import EncodedImage, Model, Outcome, Reader, Request
 
+# Reached through Inspect; `inspect/PROVIDER/MODEL` reaches any other of its providers.
+_INSPECT: Final = (
+    *("inspect", "anthropic", "google", "bedrock", "azureai", "mistral", "grok", "groq", "together", "fireworks"),
+    *("sambanova", "cloudflare", "perplexity", "deepseek", "openrouter", "hf-inference-providers", "hf", "vertex"),
+    *("ollama", "vllm", "sglang", "llama-cpp-python"),
+)
 # A maker takes the whole name ("openai/gpt-x") and keyword options and returns the model.
 MODELS: Final[Registry[Callable[..., Model | Reader]]] = Registry(
     "model provider",
     {
+        **dict.fromkeys(_INSPECT, "sonogauge.models.inspect:InspectModel"),
         "baseline": "sonogauge.models.baselines:Baseline",
         "openai": "sonogauge.models.openai:OpenAIModel",
         "openai-api": "sonogauge.models.openai:OpenAIModel",
+        "local": "sonogauge.models.local:LocalModel",
     },
     group="sonogauge.models",
 )

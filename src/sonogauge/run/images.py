@@ -93,8 +93,12 @@ class CaseImages:
             return bytes(image["bytes"])
         if not image["path"]:
             raise ImageFault(f"case '{case_id}' holds no image")
+        file = (self._folder / str(image["path"])).resolve()
+        if not file.is_relative_to(self._folder.resolve()):
+            # A benchmark made elsewhere must not have other files of this machine sent out.
+            raise ImageFault(f"the image of case '{case_id}' lies outside the benchmark folder")
         try:
-            return (self._folder / str(image["path"])).read_bytes()
+            return file.read_bytes()
         except OSError as error:
             raise ImageFault(f"cannot read the image of case '{case_id}' ({error.strerror})") from error
 

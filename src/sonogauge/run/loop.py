@@ -167,6 +167,8 @@ class Loop:
                 start = time.monotonic()
                 outcome = await self._model.answer(request)
                 latency = time.monotonic() - start
+                if outcome.fatal:
+                    raise self._stop(outcome.error or "", "nothing is lost: mend it and give the same command again")
             if outcome.latency is None:
                 outcome = replace(outcome, latency=latency)
             kind = _kind(outcome)
@@ -174,14 +176,12 @@ class Loop:
                 self._replies += 1
                 self._last_answer = time.monotonic()
                 self._gate.succeeded()
-            elif outcome.fatal:
-                raise BadInput(outcome.error or kind, fix="nothing is lost: mend it and give the same command again")
             tries[kind] += 1
             again = bool(kind) and outcome.retry and self._try_again(kind, tries[kind])
             if not again and kind == "connection":
-                raise BadInput(
-                    (outcome.error or kind).partition(": ")[2],
-                    fix="start the server and give the same command again; all replies up to here are kept",
+                raise self._stop(
+                    (outcome.error or "").partition(": ")[2],
+                    "start the server and give the same command again; all replies up to here are kept",
                 )
             self._log(request.key, request.images, outcome, attempt, final=not again)
             if not again:
@@ -210,10 +210,15 @@ class Loop:
     def _give_up_if_hopeless(self, kind: str, outcome: Outcome) -> None:
         self._failed += bool(kind)
         if kind and not self._replies and self._failed >= self._pace.give_up:
-            raise BadInput(
+            raise self._stop(
                 f"the first {self._failed} questions all failed, the last by {outcome.error}",
-                fix="try `sonogauge doctor`, mend it, and add --retry-errors",
+                "try `sonogauge doctor`, mend it, and add --retry-errors",
             )
+
+    def _stop(self, what: str, fix: str) -> BadInput:
+        # No other question may start while the news travels.
+        self._gate.pause(float("inf"))
+        return BadInput(what, fix=fix)
 
     def _log(self, key: tuple[Any, ...], images: Sequence[Any], outcome: Outcome, attempt: int, *, final: bool) -> None:
         entry = entry_of(key, images, outcome, attempt, self._price)

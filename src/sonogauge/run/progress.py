@@ -68,7 +68,7 @@ class Shown(Silent):
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._bar is not None:
-            self._bar.update(self._task, description=self.summary())
+            self._bar.update(self._task, completed=self._done, description=self.summary())
             self._bar.stop()
         else:
             self._plain()
