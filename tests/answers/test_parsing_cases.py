@@ -187,6 +187,26 @@ NASTY: list[tuple[str, AnswerSpec, Any, str | None]] = [
     ("upper left or center", PLACE, None, "ambiguous"),
     ("left", PLACE, None, "none"),
     ("not upper left", PLACE, None, "negated"),
+    ("slightly left of center", PLACE, None, "none"),
+    ("upper left, below the center", PLACE, None, "ambiguous"),
+    ("the right upper quadrant", PLACE, "upper right", None),
+    ("upper left to center", PLACE, None, "ambiguous"),
+    ("upper left is not shown; lower left", PLACE, "lower left", None),
+    # said after a mention
+    ("The malignant option is wrong.", TUMOUR, None, "negated"),
+    ("A is wrong", PLANES, None, "negated"),
+    ("B is incorrect. C is right.", PLANES, FEMUR, None),
+    ("Fetal abdomen is not shown. Fetal femur.", PLANES, FEMUR, None),
+    ("BI-RADS 3 to 4A", BIRADS, None, "ambiguous"),
+    ("选B", PLANES, BRAIN, None),
+    ("选项A显示胃泡，答案B", PLANES, BRAIN, None),
+    ("这张B超图像不清楚", PLANES, None, "refusal_insufficient"),
+    ("这张B超显示正常", PLANES, None, "none"),
+    ("肺部可见B线", PLANES, None, "none"),
+    ("不选B", PLANES, None, "negated"),
+    ("The answer is benign. However, if it is malignant, biopsy is needed.", TUMOUR, "benign", None),
+    ("Answer: not malignant, benign", TUMOUR, "benign", None),
+    ("I choose B because A lacks the midline", PLANES, BRAIN, None),
 ]
 
 NUMBERS: list[tuple[str, AnswerSpec, Any, str | None]] = [

@@ -28,7 +28,7 @@ DECLARE: Final = _table(
             "birads | best choice | correct choice | my choice | best option | correct option | right option | "
             "option: | choice: | final:"
         ),
-        "zh": "答案 | 选择 | 我选 | 应选 | 正确选项 | 诊断为 | 判断为 | 评分 | 分级 | 分类为",
+        "zh": "答案 | 选择 | 我选 | 应选 | 选 | 正确选项 | 诊断为 | 判断为 | 评分 | 分级 | 分类为",
         "es": "respuesta | elijo | opción correcta",
         "fr": "réponse | je choisis | bonne option",
         "de": "antwort | ich wähle | richtige option",
@@ -91,7 +91,7 @@ FILLERS: Final = _table(
             "would | should | must | final | here | as | to | one | lesion | mass | answer | in | at | about | "
             "simply | as follows | consistent with | indeed | bi-rads | birads | approximately | around | roughly"
         ),
-        "zh": "选项 | 最可能 | 可能 | 第 | 项 | 类 | 级 | 约 | 大约 | 在 | 的",
+        "zh": "选项 | 最可能 | 可能 | 第 | 类 | 级 | 约 | 大约 | 在 | 的",
         "es": "la | el | correcta | final | opción",
         "fr": "la | le | bonne | correcte | finale | option",
         "de": "die | der | richtige | korrekte | option",
@@ -103,8 +103,8 @@ FILLERS: Final = _table(
 )
 JOIN_OR: Final = _table(
     {
-        "en": "or | either | versus | vs",
-        "zh": "或者 | 或 | 还是",
+        "en": "or | either | versus | vs | to",
+        "zh": "或者 | 或 | 还是 | 到 | 至",
         "es": "o",
         "fr": "ou",
         "de": "oder",
@@ -155,6 +155,7 @@ NEGATE_AFTER: Final = _table(
         "en": (
             "unlikely | less likely | not likely | excluded | ruled out | incorrect | wrong | not correct | not "
             "right | not the answer | not the correct | not the best | not supported | not present | not seen | "
+            "not shown | not depicted | not demonstrated | "
             "absent | improbable | not possible | impossible | not favored | not favoured"
         ),
     }
@@ -189,6 +190,7 @@ DOUBT: Final = _table(
 LETTER_COMPOUND: Final = _table(
     {
         "en": "line | lines | mode | scan | wave | waves | profile | pattern | flow | ring | vitamin",
+        "zh": "超 | 线 | 型 | 模式",
     }
 )
 # "A" before these words cannot be an article.

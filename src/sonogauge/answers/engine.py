@@ -7,57 +7,38 @@ are linear in the length of the reply.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from sonogauge.answers import cues
+from sonogauge.answers.clauses import doubted, filler_end, negated_at, supposed
 from sonogauge.answers.cues import is_word
 from sonogauge.answers.normalise import clean, strip_edges
 from sonogauge.answers.vocabulary import Vocabulary
 
 _SEPARATORS: Final = re.compile(r"[ \n:=\"'(\[>\-,.]{0,12}")
 _LIST_SEPARATORS: Final = re.compile(r"[ \"'(\[]{0,6}")
-_FILLERS: Final = cues.words(cues.FILLERS, cues.CONNECTORS)
-_FILLER_ONE: Final = frozenset(word for word in _FILLERS if re.fullmatch(r"\w+", word))
-_FILLER_MANY: Final = re.compile(
-    cues.any_of(tuple(word for word in _FILLERS if word[0] > "\u2e7f" or word not in _FILLER_ONE))
-)
-_FILLER_FIRST: Final = frozenset(re.split(r"\W", word)[0] for word in _FILLERS if word not in _FILLER_ONE)
 _CONNECTOR: Final = re.compile(r"[\"')\] ]{0,4}(?:[:=]|" + cues.any_of(cues.words(cues.CONNECTORS)) + ")")
 _OR: Final = cues.any_of(cues.words(cues.JOIN_OR))
 _AND: Final = cues.any_of(cues.words(cues.JOIN_AND))
 _JOINER: Final = re.compile(
     rf"[\"')\]. ]{{0,4}}(?P<joiner>(?:[,/&+\-;] ?|(?P<alternative>{_OR}) ?|(?:{_AND}) ?){{1,4}})[\"'(\[ ]{{0,4}}"
 )
-_OPTION_WORD: Final = re.compile(r"(?:option|choice|letter)s? ")
+_OPTION
 _LIST_END: Final = re.compile(r"[\"')\] ]{0,4}(?:[.,;:!?\n]|$)")
-_BREAKS: Final = cues.words(cues.BREAKS)
-_BREAK_MARKS: Final = (";", ",", "!", "?", "\n", " - ", *(f" {word} " for word in _BREAKS if word.isascii()))
-_ALL_BREAK_MARKS: Final = (*_BREAK_MARKS, *(word for word in _BREAKS if not word.isascii()))
 _SENTENCE_END: Final = re.compile(
     r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "nevertheless", "that said", "但", "然而", "不过"))
 )
 _WORD: Final = re.compile(r"\w+")
-_AROUND_WORD: Final = "\"'()[],.;:!?-/\x00"
-_NEGATE: Final = cues.words(cues.NEGATE)
-_NEGATE_ONE: Final = frozenset(word for word in _NEGATE if " " not in word)
-_NEGATE_MANY: Final = tuple(f" {word} " for word in _NEGATE if " " in word)
-_NEGATE_CLOSE: Final = cues.words(cues.NEGATE_CLOSE)
-_NEGATE_NOT: Final = re.compile(cues.any_of(cues.words(cues.NEGATE_NOT)))
+
 _NEGATE_AFTER: Final = re.compile(
-    r"[\"')\] ]{0,4}(?:is|are|was|were|seems|appears|looks|can be|could be|would be|has been|being) "
-    r"(?:[a-z]{1,12} )?(?:" + cues.any_of(cues.words(cues.NEGATE_AFTER)) + ")"
+    r"[\"')\]]{0,4}(?: [a-z-]{1,15}){0,2}? "
+    r"(?:is|are|was|were|seems|appears|looks|can be|could be|would be|has been|being) (?:[a-z]{1,12} )?(?:"
+    + cues.any_of(cues.words(cues.NEGATE_AFTER))
+    + ")"
 )
 _NEGATE_SUFFIX: Final = cues.words(cues.NEGATE_SUFFIX)
-_NEGATE_MANY_LAST: Final = frozenset(word.split()[-1] for word in _NEGATE if " " in word)
-_SUPPOSE_WORDS: Final = cues.words(cues.SUPPOSE)
-_SUPPOSE: Final = frozenset(word for word in _SUPPOSE_WORDS if word.isascii())
-_SUPPOSE_CLOSE: Final = tuple(word for word in _SUPPOSE_WORDS if " " in word or not word.isascii())
-_DOUBT: Final = frozenset(cues.words(cues.DOUBT))
-_THAT: Final = frozenset(("that", "if", "whether"))
-_DETERMINERS: Final = frozenset(("the", "a", "your", "my", "that", "this"))
-_COMPOUND: Final = re.compile(r"[ -](?:" + cues.any_of(cues.words(cues.LETTER_COMPOUND)) + ")")
+_COMPOUND: Final = re.compile(r"[ -]?(?:" + cues.any_of(cues.words(cues.LETTER_COMPOUND)) + ")")
 _AFTER_LETTER: Final = re.compile(r" ?(?:" + cues.any_of(cues.words(cues.AFTER_LETTER)) + ")")
 _BEHIND_LETTER: Final = re.compile(r"[\"'\]).:=\- (]{1,6}")
 _LETTER_END: Final = re.compile(r"[\"'\]]{0,2} ?(?:$|[).,:;\]!?\n/&+=(]|- )")
@@ -66,7 +47,7 @@ _NOT_THE_OPTION: Final = re.compile(r" (?:of|than)\b")
 _LETTER_AFTER_TEXT: Final = re.compile(r" ?\((?:option )?([a-z])\)")
 _FOREIGN_LETTER: Final = re.compile(r"[\"'(\[ ]{0,3}[a-z](?=[\"')\]]{0,2}(?:[.,;:!?\n)]|$))")
 
-_WINDOW: Final = 72
+
 # More refusals or cues of one kind than this in one reply are babble; the bounds keep the reading fast.
 _MOST_REFUSALS: Final = 64
 _MOST_CUES: Final = 64
@@ -206,88 +187,6 @@ def _listing_at(low: str, at: int, vocabulary: Vocabulary) -> _Listing:
     return listing
 
 
-def _filler_end(low: str, at: int) -> int:
-    """Return the end of the filler word at a position, the position itself where there is none."""
-    word = _WORD.match(low, at)
-    if word is None:
-        return at
-    if low[at] < "\u2e80" and word[0] not in _FILLER_FIRST:
-        return word.end() if word[0] in _FILLER_ONE else at
-    filler = _FILLER_MANY.match(low, at)
-    return filler.end() if filler else word.end() if word[0] in _FILLER_ONE else at
-
-
-def _clause(window: str) -> str:
-    """Return what stands behind the last clause break of a text."""
-    cut = 0
-    for mark in _BREAK_MARKS if window.isascii() else _ALL_BREAK_MARKS:
-        cut = max(cut, window.rfind(mark) + len(mark)) if mark in window else cut
-    at = window.rfind(".", cut)
-    while at >= 0 and window[at + 1 : at + 2].isdigit():
-        at = window.rfind(".", cut, at)
-    return window[max(cut, at + 1) :]
-
-
-def _last_words(text: str, count: int) -> list[str]:
-    """Return the last words of a text without the punctuation around them; a hyphenated word is one word."""
-    return [word.strip(_AROUND_WORD) for word in text.rsplit(None, count)[-count:]]
-
-
-def _negated_at(low: str, at: int, blank: Sequence[tuple[int, int]] = ()) -> bool:
-    """Whether a negation stands up to four words before a position, in the same clause; `blank` spans do not count."""
-    window = low[max(0, at - _WINDOW) : at]
-    # Most mentions have no negation near them: look for one before looking for the clause.
-    if not _holds_negation(_last_words(window, 5)) and (
-        window.isascii() or not any(cue in window[-6:] for cue in _NEGATE_CLOSE)
-    ):
-        return False
-    for first, last in blank:
-        first = max(first - (at - len(window)), 0)
-        last -= at - len(window)
-        if 0 < last <= len(window):
-            window = window[:first] + "\x00" * (last - first) + window[last:]
-    clause = _NEGATE_NOT.sub(" ", _clause(" " + window))
-    return _holds_negation(_last_words(clause, 5)) or (
-        not clause.isascii() and any(cue in clause[-6:] for cue in _NEGATE_CLOSE)
-    )
-
-
-def _holds_negation(tokens: list[str]) -> bool:
-    """Whether the last four of up to five words hold a negation; one of two words may begin with the fifth."""
-    last = tokens[-4:]
-    if not _NEGATE_ONE.isdisjoint(last):
-        return True
-    for token in last:
-        if token.endswith("n't"):
-            return True
-    if _NEGATE_MANY_LAST.isdisjoint(tokens[1:]):
-        return False
-    joined = f" {' '.join(tokens)} "
-    return any(phrase in joined for phrase in _NEGATE_MANY)
-
-
-def _doubted(low: str, at: int) -> bool:
-    """Whether a negated verb of opinion stands directly before a position ("I do not think it is")."""
-    tokens = _last_words(low[max(0, at - _WINDOW) : at], 5)
-    while tokens and tokens[-1] in _THAT:
-        tokens.pop()
-    return bool(tokens) and tokens[-1] in _DOUBT and _holds_negation(tokens[:-1])
-
-
-def _supposed(low: str, at: int) -> bool:
-    """Whether a word of supposition ("if", "whether") stands directly before a position."""
-    window = low[max(0, at - 32) : at]
-    for word in _SUPPOSE_WORDS:
-        if word in window:
-            break
-    else:
-        return False
-    tokens = _last_words(window, 3)
-    while tokens and tokens[-1] in _DETERMINERS:
-        tokens.pop()
-    return (bool(tokens) and tokens[-1] in _SUPPOSE) or window.rstrip().endswith(_SUPPOSE_CLOSE)
-
-
 class _Reader:
     """One reply being read."""
 
@@ -351,7 +250,7 @@ class _Reader:
                 listing = _listing_at(low, position, vocabulary)
                 if listing.found:
                     return self._accept(listing, kind, at)
-            behind = _filler_end(low, position)
+            behind = filler_end(low, position)
             if behind == position:
                 break
             position = behind
@@ -366,10 +265,10 @@ class _Reader:
 
     def _accept(self, listing: _Listing, kind: str, at: int) -> _Listing | None:
         low = self.low
-        doubted = _doubted(low, at) if kind == _WEAK else _negated_at(low, at)
-        if doubted or _supposed(low, at):
+        doubt = doubted(low, at) if kind == _WEAK else negated_at(low, at)
+        if doubt or supposed(low, at):
             self.void.update(position for position, _ in listing.found)
-            if doubted:
+            if doubt:
                 self.void_reason = "negated"
             return None
         first = listing.found[0][0]
@@ -435,7 +334,7 @@ class _Reader:
             near = blank[max(0, number - 8) : number]
             if start in self.void:
                 negated += self.void_reason is not None
-            elif _negated_at(low, start, near) or low.startswith(_NEGATE_SUFFIX, end) or _NEGATE_AFTER.match(low, end):
+            elif negated_at(low, start, near) or low.startswith(_NEGATE_SUFFIX, end) or _NEGATE_AFTER.match(low, end):
                 negated += 1
             else:
                 if kept.found and index != kept.found[-1][1]:

@@ -30,6 +30,8 @@ HIGH_EDGE: Final = 0.55
 
 _ROWS: Final = (("upper", "top"), ("middle", "mid", "center", "centre", "central"), ("lower", "bottom"))
 _COLUMNS: Final = (("left",), ("center", "centre", "central", "middle"), ("right",))
+# "left of center" is not the center; which place it is the words do not say.
+_BESIDE: Final = ("left of", "right of", "above", "below", "off")
 
 
 def _synonyms() -> dict[str, int]:
@@ -45,9 +47,10 @@ def _synonyms() -> dict[str, int]:
 @lru_cache(maxsize=16)
 def _vocabulary(options: tuple[str, ...]) -> Vocabulary:
     keep = {PLACES.index(option): index for index, option in enumerate(options) if option in PLACES}
-    return compile_vocabulary(
-        options, synonyms={phrase: keep[place] for phrase, place in _synonyms().items() if place in keep}
-    )
+    synonyms = {phrase: keep[place] for phrase, place in _synonyms().items() if place in keep}
+    for beside, article, joint in product(_BESIDE, ("", "the "), (" ", "-")):
+        synonyms |= {f"{beside}{joint}{article}{center}": len(options) for center in _COLUMNS[1][:2]}
+    return compile_vocabulary(options, synonyms=synonyms)
 
 
 def parse(reply: str, spec: AnswerSpec) -> Parsed:
@@ -61,7 +64,7 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
     if reading.reason is not None:
         return Parsed(None, reading.reason)
     (index,) = reading.found
-    return Parsed(options[index])
+    return Parsed(options[index]) if index < len(options) else Parsed(None, "none")
 
 
 def ask(spec: AnswerSpec) -> str:

@@ -62,7 +62,8 @@ def compile_vocabulary(
 ) -> Vocabulary:
     """Compile options, the letters shown beside them, and further phrases for them.
 
-    A spelling that two options share names neither of them, except as their exact text.
+    A spelling that two options share names neither of them, except as their exact text. A synonym may carry the index
+    `len(options)`: it masks its words and means something that is not on offer.
     """
     options = tuple(options)
     owners: dict[str, set[int]] = {}
@@ -87,10 +88,12 @@ def compile_vocabulary(
     if by_letter:
         named = "".join(sorted(re.escape(letter.upper()) for letter in by_letter if len(letter) == 1))
         lower = named.lower()
+        # Letters of scripts without word spaces may touch an option letter ("选B"), other letters may not.
+        left, right = r"(?<![^\W\u2e80-\uffff])(?<!['&\-.])", r"(?![^\W\u2e80-\uffff])(?!['&]|-\w|\.\w)"
         before = "|".join(cues.words(cues.LETTER_WORD))
         pattern = re.compile(
-            rf"(?<![\w'&\-.])[{named}](?!['&\w]|-\w|\.\w)|(?<=\()[{lower}](?=\))|^[{lower}](?=[):])"
-            rf"|(?i:(?:{before}) ?[(\"']?(?P<named>[{named}]))(?!['&\w]|-\w|\.\w)",
+            rf"{left}[{named}]{right}|(?<=\()[{lower}](?=\))|^[{lower}](?=[):])"
+            rf"|(?i:(?:{before}) ?[(\"']?(?P<named>[{named}])){right}",
             re.MULTILINE,
         )
     return Vocabulary(
