@@ -14,7 +14,7 @@ _FILLER_MANY: Final = re.compile(
     cues.any_of(tuple(word for word in _FILLERS if word[0] > "\u2e7f" or word not in _FILLER_ONE))
 )
 _FILLER_FIRST: Final = frozenset(re.split(r"\W", word)[0] for word in _FILLERS if word not in _FILLER_ONE)
-_WORD: Final = re.compile(r"(?:option|choice|letter)s? ")
+_WORD: Final = re.compile(r"\w+")
 _BREAKS: Final = cues.words(cues.BREAKS)
 _BREAK_MARKS: Final = (";", ",", "!", "?", "\n", " - ", *(f" {word} " for word in _BREAKS if word.isascii()))
 _ALL_BREAK_MARKS: Final = (*_BREAK_MARKS, *(word for word in _BREAKS if not word.isascii()))

@@ -24,12 +24,11 @@ _AND: Final = cues.any_of(cues.words(cues.JOIN_AND))
 _JOINER: Final = re.compile(
     rf"[\"')\]. ]{{0,4}}(?P<joiner>(?:[,/&+\-;] ?|(?P<alternative>{_OR}) ?|(?:{_AND}) ?){{1,4}})[\"'(\[ ]{{0,4}}"
 )
-_OPTION
+_OPTION_WORD: Final = re.compile(r"(?:option|choice|letter)s? ")
 _LIST_END: Final = re.compile(r"[\"')\] ]{0,4}(?:[.,;:!?\n]|$)")
 _SENTENCE_END: Final = re.compile(
     r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "nevertheless", "that said", "但", "然而", "不过"))
 )
-_WORD: Final = re.compile(r"\w+")
 
 _NEGATE_AFTER: Final = re.compile(
     r"[\"')\]]{0,4}(?: [a-z-]{1,15}){0,2}? "
