@@ -16,8 +16,9 @@ from sonogauge.items import Item
 from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_bound
 from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
+from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
 from sonogauge.score.published import count_published, load_published
-from sonogauge.score.replies import Reply, ReplySource, check_ids, join, read_jsonl, read_run
+from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows
 from sonogauge.score.values import ModelValues, evaluate
 from sonogauge.stats.resample import Resampler
@@ -97,10 +98,10 @@ def score(
     Raises:
         BadInput: replies of another benchmark, doubled or unknown ids, no published protocol, an unknown set.
     """
-    source, folder = _open(Path(replies), Path(bench) if bench is not None else None, model)
+    source, folder = open_replies(Path(replies), Path(bench) if bench is not None else None, model)
     spec = read_spec(folder.path)
     _check_options(spec, protocol, weights, draws, failure_error)
-    train, items = _items(folder, source)
+    train, items = read_items(folder, source)
     by_id = {item.item_id: item for item in items}
     check_ids(source, by_id, folder.path)
     set_name = scenarios or spec.default_set
@@ -116,7 +117,7 @@ def score(
         "baselines": baselines,
     }
     scored = [item for item in items if source.asked is None or item.item_id in source.asked]
-    chosen = _present(spec, scored) if set_name == PRESENT else spec.scenario_set(set_name)
+    chosen = present_scenarios(spec, scored) if set_name == PRESENT else spec.scenario_set(set_name)
     pairs = {one.key for one in chosen}
     job = _Job(
         spec=spec,
@@ -127,7 +128,7 @@ def score(
         scenarios=chosen,
         scenario_set=set_name,
         parameters=parameters,
-        resampler=Resampler(_groups(scored), draws=draws, seed=seed),
+        resampler=Resampler(groups_of(scored), draws=draws, seed=seed),
     )
     if out is None:
         metrics, manifest, found = _score(job, None)
@@ -138,67 +139,6 @@ def score(
         write_bytes(writer.path / SPEC_FILE, dump_spec(spec).encode())
         manifest = writer.finish(manifest)
     return Scores(spec, manifest, metrics, protocol, Path(out), found)
-
-
-def _open(replies: Path, bench: Path | None, model: str | None) -> tuple[ReplySource, Folder]:
-    if replies.is_dir():
-        source = read_run(replies)
-        given = Folder(replies, "run").manifest.input("benchmark")
-        if given is None:
-            raise BadInput("its manifest names no benchmark", file=replies, fix="make the run again")
-        folder = Folder(bench if bench is not None else given.path, "benchmark")
-        if folder.manifest.hash != given.hash:
-            raise BadInput(
-                f"a run of another benchmark than {folder.path} (content hash {given.hash[:12]}, "
-                f"here {folder.manifest.hash[:12]})",
-                file=replies,
-                fix="name the benchmark it was run on with --bench, or run again",
-            )
-        return source, folder
-    if bench is None:
-        if replies.exists():
-            raise BadInput("a file of replies needs its benchmark", file=replies, fix="score --replies FILE BENCH")
-        raise BadInput("no such run folder or file", file=replies)
-    folder = Folder(bench, "benchmark")
-    return read_jsonl(replies, model, _image_hashes(folder)), folder
-
-
-def _image_hashes(folder: Folder) -> dict[str, str]:
-    cases = {row["case_id"]: row["sha256"] for row in folder.rows("cases", ["case_id", "sha256"])}
-    return {
-        row["item_id"]: cases[row["images"][0]["case_id"]]
-        for row in folder.rows("items", ["item_id", "images"])
-        if row["images"] and row["images"][0]["case_id"] in cases
-    }
-
-
-def _items(folder: Folder, source: ReplySource) -> tuple[list[Item], list[Item]]:
-    train, scored = [], []
-    columns = [name for name in _ITEM_COLUMNS]
-    for row in folder.rows("items", columns):
-        item = Item.from_row({"images": (), **row})
-        if item.split == source.split:
-            scored.append(item)
-        elif item.split == "train":
-            train.append(item)
-    return train, scored
-
-
-_ITEM_COLUMNS: Final = (
-    "item_id",
-    "task",
-    "dataset",
-    "source",
-    "group",
-    "split",
-    "answer",
-    "reference",
-    "reference_state",
-    "chance",
-    "anatomy",
-    "determinable",
-    "meta",
-)
 
 
 def _check_options(
@@ -214,18 +154,6 @@ def _check_options(
         raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
     if failure_error not in (None, "worst", "one"):
         raise BadInput(f"unknown failure error '{failure_error}'", fix="use worst or one")
-
-
-def _present(spec: BenchmarkSpec, items: Sequence[Item]) -> tuple[Scenario, ...]:
-    usable = {(item.task, item.dataset) for item in items if item.reference_state == "ok"}
-    return tuple(one for one in spec.scenarios if one.key in usable)
-
-
-def _groups(items: Sequence[Item]) -> dict[str, list[str]]:
-    groups: dict[str, set[str]] = {}
-    for item in items:
-        groups.setdefault(item.source, set()).add(item.group)
-    return {source: sorted(found) for source, found in sorted(groups.items())}
 
 
 def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]], Manifest, list[Verdict]]:

@@ -1,0 +1,94 @@
+"""What scoring and comparing read: replies with the benchmark they belong to, its items, its resampling groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from sonogauge._errors import BadInput
+from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario
+from sonogauge.folders import Folder
+from sonogauge.items import Item
+from sonogauge.score.replies import ReplySource, read_jsonl, read_run
+
+_ITEM_COLUMNS: Final = (
+    "item_id",
+    "task",
+    "dataset",
+    "source",
+    "group",
+    "split",
+    "answer",
+    "reference",
+    "reference_state",
+    "chance",
+    "anatomy",
+    "determinable",
+    "meta",
+)
+
+
+def open_replies(replies: Path, bench: Path | None, model: str | None) -> tuple[ReplySource, Folder]:
+    """Open a run folder, or a JSONL file of replies, with its benchmark folder.
+
+    bench: benchmark folder; None = the one that the run names. model: name in place of the one in the file.
+
+    Raises:
+        BadInput: no such replies, no benchmark, or a run of another benchmark.
+    """
+    if replies.is_dir():
+        source = read_run(replies)
+        given = Folder(replies, "run").manifest.input("benchmark")
+        if given is None:
+            raise BadInput("its manifest names no benchmark", file=replies, fix="make the run again")
+        folder = Folder(bench if bench is not None else given.path, "benchmark")
+        if folder.manifest.hash != given.hash:
+            raise BadInput(
+                f"a run of another benchmark than {folder.path} (content hash {given.hash[:12]}, "
+                f"here {folder.manifest.hash[:12]})",
+                file=replies,
+                fix="name the benchmark it was run on with --bench, or run again",
+            )
+        return source, folder
+    if bench is None:
+        if replies.exists():
+            raise BadInput("a file of replies needs its benchmark", file=replies, fix="score --replies FILE BENCH")
+        raise BadInput("no such run folder or file", file=replies)
+    folder = Folder(bench, "benchmark")
+    return read_jsonl(replies, model, _image_hashes(folder)), folder
+
+
+def _image_hashes(folder: Folder) -> dict[str, str]:
+    cases = {row["case_id"]: row["sha256"] for row in folder.rows("cases", ["case_id", "sha256"])}
+    return {
+        row["item_id"]: cases[row["images"][0]["case_id"]]
+        for row in folder.rows("items", ["item_id", "images"])
+        if row["images"] and row["images"][0]["case_id"] in cases
+    }
+
+
+def read_items(folder: Folder, source: ReplySource) -> tuple[list[Item], list[Item]]:
+    """Return the items of the train split and those of the split that was asked."""
+    train, scored = [], []
+    for row in folder.rows("items", list(_ITEM_COLUMNS)):
+        item = Item.from_row({"images": (), **row})
+        if item.split == source.split:
+            scored.append(item)
+        elif item.split == "train":
+            train.append(item)
+    return train, scored
+
+
+def present_scenarios(spec: BenchmarkSpec, items: Sequence[Item]) -> tuple[Scenario, ...]:
+    """Return the scenarios that have an item with a usable reference."""
+    usable = {(item.task, item.dataset) for item in items if item.reference_state == "ok"}
+    return tuple(one for one in spec.scenarios if one.key in usable)
+
+
+def groups_of(items: Sequence[Item]) -> dict[str, list[str]]:
+    """Return the groups of each source: the strata of the resampler."""
+    groups: dict[str, set[str]] = {}
+    for item in items:
+        groups.setdefault(item.source, set()).add(item.group)
+    return {source: sorted(found) for source, found in sorted(groups.items())}
