@@ -13,7 +13,7 @@ from sonogauge.metrics.base import Array, metric, ratio
 
 ORDERS = 4
 # Small corpora sort faster: blocks of this many pairs keep the n-gram keys in the processor's cache.
-_BLOCK = 512
+_BLOCK = 256
 # The two constants of pycocoevalcap's BleuScorer.
 _TINY, _SMALL = 1e-15, 1e-9
 
@@ -60,25 +60,27 @@ def _block_statistics(references: Sequence[Sequence[str]], hypotheses: Sequence[
     hypothesis_lengths = lengths[:pairs]
     result[:, 2 * ORDERS] = hypothesis_lengths
     result[:, 2 * ORDERS + 1] = _closest(hypothesis_lengths, lengths[pairs:], np.array(owners[pairs:], dtype=np.int64))
-    key = owner  # identifies (pair, n-gram that starts here) after each round
+    key = owner  # identifies (pair, n-gram that starts here)
+    positions = np.arange(len(tokens))
+    result[:, ORDERS : 2 * ORDERS] = np.maximum(hypothesis_lengths[:, None] - np.arange(ORDERS), 0)
     for order in range(1, ORDERS + 1):
-        result[:, ORDERS + order - 1] = np.maximum(hypothesis_lengths - order + 1, 0)
-        alive = left >= order
-        if not alive.any():
+        room = left[positions] >= order
+        positions, key = positions[room], key[room]
+        if not len(positions):
             break
-        positions = np.flatnonzero(alive)
-        raw = key[positions] * len(vocabulary) + tokens[positions + order - 1]
-        _, first, inverse = np.unique(raw, return_index=True, return_inverse=True)
+        raw = key * len(vocabulary) + tokens[positions + order - 1]
+        _, first, key = np.unique(raw, return_index=True, return_inverse=True)
         grams = len(first)
         version_here = version_of[positions]
-        offered = np.bincount(inverse[version_here == 0], minlength=grams)
+        offered = np.bincount(key[version_here == 0], minlength=grams)
         allowed = np.zeros(grams, dtype=np.int64)
         for version in range(1, max(versions) + 1):
-            np.maximum(allowed, np.bincount(inverse[version_here == version], minlength=grams), out=allowed)
+            np.maximum(allowed, np.bincount(key[version_here == version], minlength=grams), out=allowed)
         matches = np.minimum(offered, allowed)
         result[:, order - 1] = np.bincount(owner[positions[first]], weights=matches, minlength=pairs)
-        key = np.zeros_like(owner)
-        key[positions] = inverse
+        # A longer n-gram can match only where this one does.
+        shared = matches[key] > 0
+        positions, key = positions[shared], key[shared]
     return result
 
 
@@ -187,6 +189,26 @@ def rouge_l(sums: Array) -> Array:
     """Mean ROUGE-L over items, a fraction; sums: (..., 2) = [sum of scores, n]; NaN without items.
 
     >>> float(rouge_l(np.array([1.5, 2.0])))
+    0.75
+    """
+    sums = np.asarray(sums, dtype=np.float64)
+    return ratio(sums[..., 0], sums[..., 1])
+
+
+@metric(
+    "rouge_l_beta1",
+    statistic="rouge_l_beta1",
+    direction="up",
+    identity=1.0,
+    interval="studentised",
+    gradient=_mean_gradient,
+    source="Lin 2004, with beta 1: the harmonic mean of precision and recall",
+    facts="beta:1",
+)
+def rouge_l_beta1(sums: Array) -> Array:
+    """Mean ROUGE-L with beta 1 over items, a fraction; sums: (..., 2) = [sum of scores, n]; NaN without items.
+
+    >>> float(rouge_l_beta1(np.array([1.5, 2.0])))
     0.75
     """
     sums = np.asarray(sums, dtype=np.float64)
