@@ -6,6 +6,7 @@ A built benchmark carries its own copy (`benchmark.json`), so that scoring needs
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Literal
@@ -132,6 +133,7 @@ def known_benchmarks() -> list[str]:
     return sorted(one.name for one in files("sonogauge.benchmarks").iterdir() if (one / "benchmark.yaml").is_file())
 
 
+@lru_cache
 def load_spec(name: str) -> BenchmarkSpec:
     """Load the specification of a benchmark that ships with the package; raise BadInput for an unknown name."""
     if name not in known_benchmarks():
@@ -154,5 +156,5 @@ def read_spec(folder: Path | str) -> BenchmarkSpec:
 
 
 def dump_spec(spec: BenchmarkSpec) -> str:
-    """Return the JSON of a specification, with sorted keys."""
-    return json.dumps(spec.model_dump(mode="json"), indent=1, sort_keys=True, ensure_ascii=False) + "\n"
+    """Return the JSON of a specification; the order of tasks and scenarios is kept, since tables follow it."""
+    return json.dumps(spec.model_dump(mode="json"), indent=1, ensure_ascii=False) + "\n"

@@ -178,6 +178,9 @@ def count_strict(
         parsed = parsers[key](reply, item.answer)
         excluded = None if item.reference_state == "ok" else item.reference_state
         if excluded is None:
+            if parsed.value == NULL:
+                # "Cannot be measured" about something that was measured: a failure, though well put.
+                parsed = Parsed(None, "none")
             values = counter.add(item, parsed)
         else:
             values = {}

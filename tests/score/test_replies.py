@@ -1,0 +1,140 @@
+"""Replies made elsewhere: what is read, and the one line for what is not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.score.small import u2_item, value_of, write_bench, write_replies
+
+from sonogauge import BadInput, run, score
+from sonogauge.benchmarks.spec import load_spec
+from sonogauge.folders import Folder
+
+pytestmark = pytest.mark.part("score strict")
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    items = [u2_item("DD", "21", number, {"choices": ("benign",)}) for number in range(1, 4)]
+    return write_bench(tmp_path / "bench", items)
+
+
+def _rows(count: int = 3) -> list[dict]:
+    return [{"item_id": f"DD/21/{number:04d}", "text": "benign"} for number in range(1, count + 1)]
+
+
+BAD_ROWS = [
+    ([*_rows(), {"item_id": "DD/21/0001", "text": "x"}], "row 4, field 'item_id': a second reply to 'DD/21/0001'"),
+    ([*_rows(), {"item_id": "DD/21/0009", "text": "x"}], "row 4, field 'item_id': no item 'DD/21/0009'"),
+    ([{"item_id": "q1", "text": "x"}], "none of its 1 item ids is in the benchmark"),
+    ([{"text": "x"}], "row 1, field 'item_id': no item id"),
+    ([{"item_id": "DD/21/0001"}], "row 1, field 'text': no reply text"),
+    ([{"item_id": "DD/21/0001", "text": None}], "row 1, field 'text': null text"),
+    ([{"item_id": "DD/21/0001", "text": ["a"]}], "row 1, field 'text': not a text but list"),
+    ([{"item_id": "DD/21/0001", "text": "a", "status": "fine"}], "row 1, field 'status': unknown status 'fine'"),
+    ([{"item_id": "DD/21/0001", "text": "a", "epoch": "1"}], "row 1, field 'epoch': not a count"),
+    ([{"item_id": "DD/21/0001", "text": "a", "image_sha256": "0" * 64}], "field 'image_sha256': reply to another"),
+    ([{**_rows()[0], "model": "a"}, {**_rows()[1], "model": "b"}, *_rows()[2:]], "replies of 2 models"),
+    ([], "no replies in it"),
+]
+
+
+@pytest.mark.parametrize(("rows", "line"), BAD_ROWS, ids=[line for _, line in BAD_ROWS])
+def test_bad_rows_name_file_row_and_field(tmp_path: Path, bench: Path, rows: list[dict], line: str) -> None:
+    file = write_replies(tmp_path / "r.jsonl", rows)
+    with pytest.raises(BadInput) as error:
+        score(file, bench=bench, out=tmp_path / "out", scenarios="present")
+    assert line in str(error.value)
+    assert str(file) in str(error.value)
+    assert "\n" not in str(error.value)
+    assert not (tmp_path / "out").exists()
+    assert {path.name for path in tmp_path.iterdir()} == {"bench", "r.jsonl"}
+
+
+@pytest.mark.parametrize("line", ["{", "[1]", '"text"', "\xff", "[" * 100_000])
+def test_lines_that_are_no_objects(tmp_path: Path, bench: Path, line: str) -> None:
+    file = tmp_path / "r.jsonl"
+    file.write_text(json.dumps(_rows()[0]) + "\n" + line + "\n", "latin-1")
+    with pytest.raises(BadInput, match="row 2: not "):
+        score(file, bench=bench)
+
+
+def test_other_names_of_the_columns_and_numbers_as_text(tmp_path: Path) -> None:
+    items = [u2_item("DD", "44", number, {"choices": (str(number),)}) for number in (1, 2, 3)]
+    bench = write_bench(tmp_path / "bench", items)
+    rows = [
+        {"id": "DD/44/0001", "reply": "1"},
+        {"item_id": "DD/44/0002", "response": 2},
+        {"item_id": "DD/44/0003", "prediction": "3"},
+    ]
+    scores = score(write_replies(tmp_path / "r.jsonl", rows), bench=bench, scenarios="present", draws=200)
+    assert value_of(scores.metrics, "accuracy", "DD", "44")["value"] == 1.0
+
+
+def test_ended_badly_is_never_parsed(tmp_path: Path, bench: Path) -> None:
+    rows = [
+        {"item_id": "DD/21/0001", "text": "benign", "status": "truncated"},
+        {"item_id": "DD/21/0002", "text": "benign", "status": "error"},
+        {"item_id": "DD/21/0003", "text": "benign"},
+    ]
+    scores = score(write_replies(tmp_path / "r.jsonl", rows), bench=bench, scenarios="present", draws=200)
+    assert value_of(scores.metrics, "accuracy", "DD", "21")["value"] == pytest.approx(1 / 3)
+    assert scores.manifest.counts["failures"]["strict"] == {"error": 1, "truncated": 1}
+
+
+def test_a_run_of_another_benchmark_is_refused(tmp_path: Path, bench: Path) -> None:
+    other = write_bench(tmp_path / "other", [u2_item("DD", "21", 1, {"choices": ("malignant",)})])
+    run(bench, "baseline/constant", tmp_path / "run")
+    with pytest.raises(BadInput, match="a run of another benchmark than"):
+        score(tmp_path / "run", bench=other)
+
+
+def test_a_moved_benchmark_is_named(tmp_path: Path, bench: Path) -> None:
+    run(bench, "baseline/constant", tmp_path / "run")
+    bench.rename(tmp_path / "moved")
+    with pytest.raises(BadInput, match="no such folder"):
+        score(tmp_path / "run")
+    scores = score(tmp_path / "run", bench=tmp_path / "moved", scenarios="present", draws=200)
+    assert value_of(scores.metrics, "accuracy", "DD", "21")["value"] == 1.0
+
+
+def test_a_limited_run_is_scored_on_what_was_asked(tmp_path: Path, bench: Path) -> None:
+    run(bench, "baseline/oracle", tmp_path / "run", limit=2)
+    scores = score(tmp_path / "run", scenarios="present", draws=200)
+    row = value_of(scores.metrics, "accuracy", "DD", "21")
+    assert (row["value"], row["n"]) == (1.0, 2)
+    assert scores.manifest.counts["partial"] is True
+    assert "the run asked 2 items" in scores.manifest.counts["partial_why"]
+
+
+@pytest.mark.parametrize("path", ["nowhere", "bench", "r.jsonl"])
+def test_paths_that_are_no_run(tmp_path: Path, bench: Path, path: str) -> None:
+    write_replies(tmp_path / "r.jsonl", _rows())
+    with pytest.raises(BadInput, match=path):
+        score(tmp_path / path)
+
+
+def test_a_benchmark_without_published_protocol_gives_the_reason(tmp_path: Path) -> None:
+    spec = load_spec("u2bench").model_copy(update={"protocols": {}, "no_published": "nobody published a scorer"})
+    bench = write_bench(tmp_path / "bench", [u2_item("DD", "21", 1, {"choices": ("benign",)})], spec)
+    file = write_replies(tmp_path / "r.jsonl", _rows(1))
+    with pytest.raises(BadInput, match="nobody published a scorer"):
+        score(file, bench=bench, protocol="published")
+
+
+def test_variants_and_epochs_are_scored_apart_and_together(tmp_path: Path, bench: Path) -> None:
+    rows = [
+        *({**row, "epoch": epoch} for row in _rows() for epoch in (0, 1)),
+        {"item_id": "DD/21/0001", "variant": "no_image", "text": "benign"},
+        {"item_id": "DD/21/0002", "variant": "no_image", "text": "malignant"},
+    ]
+    scores = score(
+        write_replies(tmp_path / "r.jsonl", rows), bench=bench, out=tmp_path / "s", scenarios="present", draws=200
+    )
+    assert value_of(scores.metrics, "accuracy", "DD", "21")["n"] == 6
+    varied = value_of(scores.metrics, "accuracy", "DD", "21", variant="no_image")
+    # the third item has no reply in the variant: missing, wrong
+    assert (varied["value"], varied["n"], varied["valid"]) == (pytest.approx(1 / 3), 3, 2)
+    assert len(list(Folder(tmp_path / "s").rows("score_items"))) == 2 * 9
