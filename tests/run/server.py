@@ -21,10 +21,12 @@ def completion(text: str | None, finish: str = "stop", **message: Any) -> dict[s
     return {
         "id": "x",
         "object": "chat.completion",
+        "created": 0,
+        "model": "m",
         "choices": [
             {"index": 0, "message": {"role": "assistant", "content": text, **message}, "finish_reason": finish}
         ],
-        "usage": {"prompt_tokens": 100, "completion_tokens": 5},
+        "usage": {"prompt_tokens": 100, "completion_tokens": 5, "total_tokens": 105},
     }
 
 

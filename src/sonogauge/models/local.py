@@ -154,7 +154,8 @@ class LocalModel:
         start = inputs["input_ids"].shape[1]
         tokenizer = self._processor.tokenizer
         ends = self._network.generation_config.eos_token_id
-        stops = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id, tokenizer.pad_token_id}
+        # Padding alone is no end: a model may say it in the middle, and after an end nothing counts anyway.
+        stops = {*(ends if isinstance(ends, list) else [ends]), tokenizer.eos_token_id}
         outcomes = []
         for number, row in enumerate(produced[:, start:].tolist()):
             length = next((at for at, token in enumerate(row) if token in stops), len(row))
