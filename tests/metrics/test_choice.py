@@ -12,6 +12,7 @@ from sklearn.metrics import balanced_accuracy_score, precision_recall_fscore_sup
 
 from sonogauge._errors import BadInput
 from sonogauge.metrics import METRICS, load_metric
+from sonogauge.metrics.agreement import natural_statistics, pair_statistics
 from sonogauge.metrics.choice import (
     accuracy,
     class_metric,
@@ -21,6 +22,7 @@ from sonogauge.metrics.choice import (
     macro_f1,
 )
 from sonogauge.metrics.numbers import scaled_error_statistics
+from sonogauge.metrics.probability import calibration_statistics, normalised
 
 
 def answers(seed: int, items: int = 60, options: int = 5) -> tuple[np.ndarray, np.ndarray]:
@@ -87,6 +89,17 @@ def sums_for(statistic: str, seed: int) -> np.ndarray:
         possible = rng.integers(50, 100, size=4)
         length, other = rng.choice(np.arange(60, 120), size=2, replace=False)
         return np.array([*(possible * rng.uniform(0.2, 0.9, 4)), *possible, length, other], dtype=float)
+    if statistic == "grades":
+        return rng.integers(1, 20, size=(4, 5)).astype(float)
+    if statistic == "binary":
+        return np.array([rng.uniform(2, 19), 20.0, rng.uniform(2, 29), 30.0])
+    if statistic == "natural_errors":
+        return natural_statistics(rng.normal(0.5, 2.0, size=30), rng.random(30) < 0.5).sum(axis=0)
+    if statistic == "pairs":
+        reference = rng.normal(0.0, 1.0, size=(12, 3))
+        return pair_statistics(reference, reference + rng.normal(0.2, 0.5, size=(12, 3))).sum(axis=1)
+    if statistic == "calibration":
+        return calibration_statistics(normalised(rng.random((40, 3))), rng.integers(0, 3, size=40)).sum(axis=0)
     return np.array([rng.uniform(1, 20), 20.0])
 
 
@@ -98,6 +111,10 @@ GRADIENTS = sorted(name for name in METRICS if load_metric(name).kind == "sum")
 def test_gradient_equals_numeric_differentiation(name: str, seed: int) -> None:
     metric = load_metric(name)
     sums = sums_for(metric.statistic, seed)
+    if metric.statistic == "bleu_sacre":
+        sums = sums_for("bleu", seed)
+    if metric.statistic == "pairs":
+        sums = (metric.per_group(sums) if metric.per_group else sums).sum(axis=0)
     assert metric.gradient is not None
     flat = sums.reshape(-1)
     numeric = np.zeros_like(flat)
@@ -128,7 +145,7 @@ def test_catalogue_facts() -> None:
     for name in METRICS:
         metric = load_metric(name)
         assert metric.name == name
-        assert (metric.direction == "up") == (metric.identity == 1.0)
+        assert name == "loa_low" or (metric.direction == "up") == (metric.identity in (1.0, math.inf))
         assert (metric.gradient is None) == (metric.kind == "order")
     with pytest.raises(BadInput, match="no metric 'acuracy'; known: accuracy"):
         load_metric("acuracy")

@@ -30,6 +30,10 @@ class Metric:
         function: sums (..., *statistic shape) -> (...); of kind "order": values (n,), weights (..., n) -> (...).
         gradient: sums -> the partial derivatives, in the shape of the sums; None for kind "order".
         source: paper or code that defines the formula.
+        facts: choices a reader must know, for the signature ("weights:quadratic").
+        undefined: when the value is not defined although items were counted.
+        per_group: changes the sums of each group, (groups, *shape), before they are added up, where the statistic is
+            no sum over items ("squared sum of a patient").
     """
 
     name: str
@@ -42,6 +46,9 @@ class Metric:
     function: Callable[..., Array]
     gradient: Callable[[Array], Array] | None
     source: str
+    facts: str = ""
+    undefined: str = "not defined at these values"
+    per_group: Callable[[Array], Array] | None = None
 
 
 class MetricFunction(Protocol):
@@ -64,6 +71,9 @@ def metric(
     kind: Kind = "sum",
     gradient: Callable[[Array], Array] | None = None,
     source: str = "",
+    facts: str = "",
+    undefined: str = "not defined at these values",
+    per_group: Callable[[Array], Array] | None = None,
 ) -> Callable[[Callable[..., Array]], MetricFunction]:
     """Attach a `Metric` to a function as its attribute `metric`; the function stays what it is.
 
@@ -75,7 +85,21 @@ def metric(
 
     def attach(function: Callable[..., Array]) -> MetricFunction:
         carrier = cast(MetricFunction, function)
-        carrier.metric = Metric(name, statistic, direction, identity, unit, kind, interval, function, gradient, source)
+        carrier.metric = Metric(
+            name=name,
+            statistic=statistic,
+            direction=direction,
+            identity=identity,
+            unit=unit,
+            kind=kind,
+            interval=interval,
+            function=function,
+            gradient=gradient,
+            source=source,
+            facts=facts,
+            undefined=undefined,
+            per_group=per_group,
+        )
         return carrier
 
     return attach
@@ -93,3 +117,33 @@ def ratio(numerator: Array, denominator: Array, empty: float = float("nan")) -> 
     result = np.full(numerator.shape, empty)
     np.divide(numerator, denominator, out=result, where=denominator != 0)
     return result
+
+
+def complex_step(function: Callable[[Any], Any]) -> Callable[[Array], Array]:
+    """Return the gradient of a smooth function of sums (..., k), exact to rounding.
+
+    function: (..., k) -> (...), of arithmetic that also holds for complex numbers.
+    Source: Squire & Trapp 1998, doi:10.1137/S003614459631241X: f'(x) = Im f(x + ih)/h, without cancellation.
+
+    >>> complex_step(lambda sums: sums[..., 0] ** 2 * sums[..., 1])(np.array([3.0, 2.0]))
+    array([12.,  9.])
+    """
+    step = 1e-100
+
+    def gradient(sums: Array) -> Array:
+        values = np.asarray(sums, dtype=np.float64)
+        columns = []
+        for column in range(values.shape[-1]):
+            shifted = values.astype(np.complex128)
+            shifted[..., column] += 1j * step
+            columns.append(np.imag(function(shifted)) / step)
+        return np.stack(columns, axis=-1)
+
+    return gradient
+
+
+def safe_ratio(numerator: Any, denominator: Any) -> Any:
+    """Divide real or complex arrays; NaN where the denominator is 0."""
+    numerator, denominator = np.broadcast_arrays(numerator, denominator)
+    zero = np.real(denominator) == 0
+    return np.where(zero, np.nan, numerator / np.where(zero, 1.0, denominator))
