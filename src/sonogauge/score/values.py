@@ -81,12 +81,16 @@ def _cell_estimate(cell: Cell, name: str, resampler: Resampler) -> Estimate:
         if values is None:
             return null(f"not counted for the answer form '{cell.form}'")
         return estimate_order(metric, np.array(values), cell.strata, cell.groups, resampler)
-    sums = cell.sums.get(metric.statistic)
+    sums = metric_sums(cell, metric)
     if sums is None:
         return null(f"not counted for the answer form '{cell.form}'")
-    if metric.statistic == "confusion":
-        sums = _classes_with_items(sums)
     return estimate(metric, sums, resampler)
+
+
+def metric_sums(cell: Cell, metric: Metric) -> GroupSums | None:
+    """Return the sums of a cell that a metric is a function of; None where they were not counted."""
+    sums = cell.sums.get(metric.statistic)
+    return _classes_with_items(sums) if sums is not None and metric.statistic == "confusion" else sums
 
 
 def _classes_with_items(sums: GroupSums) -> GroupSums:
