@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonogauge.answers import FORMS, NULL, AnswerSpec
+from sonogauge.answers import FORMS, NULL, AnswerSpec, cues
 from sonogauge.answers.place import PLACES
 from sonogauge.benchmarks.spec import load_spec
 from sonogauge.tables import REASONS
@@ -221,3 +221,20 @@ def test_a_hostile_reply_of_100_kb_ends(name: str) -> None:
     for spec in (CHOICES[0], CHOICES[-1], SPECS[-7], SPECS[-4], SPECS[-1]):
         found = FORMS.load(spec.form).parse(HOSTILE[name], spec)
         assert found.reason is None or found.reason in REASONS
+
+
+@given(st.sampled_from(cues._refusals()).flatmap(lambda pair: st.from_regex(pair[1])))
+@settings(max_examples=300, deadline=None)
+def test_the_quick_look_for_refusals_misses_none(text: str) -> None:
+    low = text.lower()
+    if any(pattern.search(low) for _, pattern in cues._refusals()):
+        assert cues.refusals(low)
+
+
+@given(st.floats(-1e6, 1e6, allow_nan=False))
+def test_a_written_number_is_read_back(number: float) -> None:
+    spec = AnswerSpec("number", low=-1e6, high=1e6, unit="mm")
+    parse = FORMS.load("number").parse
+    for text in (repr(number), f"{number!r} mm", f"Answer: {number!r}", f"The value is {number!r} mm."):
+        assert parse(text, spec) == (number, None)
+    assert parse(f"{number!r} cm", spec).value == pytest.approx(10 * number)

@@ -204,7 +204,7 @@ class _Reader:
         return found.start() if found else len(self.low)
 
     def _refused(self, at: int) -> bool:
-        return any(start <= at < end for start, end in self.scopes)
+        return bool(self.scopes) and any(start <= at < end for start, end in self.scopes)
 
     def declared(self) -> _Listing | None:
         """Return the last explicit declaration, None without one; an empty listing names a letter not on offer."""

@@ -12,8 +12,10 @@ import unicodedata
 from typing import Final
 
 _THINK_TAG: Final = re.compile(
-    r"(?:<\|?|\[|◁)\s*(?P<close>/|end_of_|end_)?\s*(?:begin_of_)?"
-    r"(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s*(?:\|?>|\]|▷)",
+    r"(?:<\|?|◁)\s?(?P<close>/|end_of_|end_)?\s?(?:begin_of_)?"
+    r"(?:think|thinking|thought|thoughts|reasoning|reflection|scratchpad)\s?(?:\|?>|▷)"
+    # In square brackets only the exact tag of one vendor: "[Reasoning]" is a heading.
+    r"|(?-i:\[(?P<bracket>/)?THINK\])",
     re.IGNORECASE,
 )
 # Typographic characters that NFKC leaves alone, and the two letters whose lower case is longer than they are.
@@ -67,7 +69,7 @@ def without_thinking(text: str) -> str:
     thinking = False
     last = 0
     for tag in _THINK_TAG.finditer(text):
-        if tag["close"]:
+        if tag["close"] or tag["bracket"]:
             if not thinking:
                 kept.clear()
             thinking = False

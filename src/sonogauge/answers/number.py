@@ -79,6 +79,7 @@ _NOT_FINITE: Final = re.compile(r"(?<![a-z])(?:" + "|".join(cues.words(cues.NOT_
 _SENTENCE_END: Final = re.compile(r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "但", "不过")))
 # NFKC would turn these into plain digits of another value.
 _ODD_DIGITS: Final = re.compile(r"\d[⁰¹²³⁴-⁹₀-₉]|[¼-¾⅐-⅞⁄]")
+_DOUBLE_SIGN: Final = re.compile(r"(?<![\w)%])[+\-\u2212][+\-\u2212]")
 _WINDOW: Final = 24
 
 
@@ -146,7 +147,7 @@ def _token_at(low: str, match: re.Match[str], spec: AnswerSpec) -> _Token | None
         fault = "format"
     if fault is None and (_TIMES.match(low, end) or (low[end : end + 1] == "." and low[end + 1 : end + 2].isdigit())):
         fault = "format"
-    if fault is None and _hanging_sign(low, start, sign):
+    if fault is None and (_hanging_sign(low, start, sign) or (match["sign"] and _DOUBLE_SIGN.match(low, before))):
         fault = "format"
     return _Token(match.start(), end, value, fault)
 
