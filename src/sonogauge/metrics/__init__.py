@@ -54,17 +54,35 @@ METRICS: Registry[MetricFunction] = Registry(
         "bleu_sacre": "sonogauge.metrics.sacre:bleu_sacre",
         "rouge_l_beta1": "sonogauge.metrics.text:rouge_l_beta1",
         "bertscore": "sonogauge.metrics.bertscore:bertscore",
+        "fact_precision": "sonogauge.metrics.clinical.scores:fact_precision",
+        "fact_recall": "sonogauge.metrics.clinical.scores:fact_recall",
+        "fact_f1": "sonogauge.metrics.clinical.scores:fact_f1",
+        "detail_recall": "sonogauge.metrics.clinical.scores:detail_recall",
+        "negation_error_rate": "sonogauge.metrics.clinical.scores:negation_error_rate",
+        "side_error_rate": "sonogauge.metrics.clinical.scores:side_error_rate",
+        "place_error_rate": "sonogauge.metrics.clinical.scores:place_error_rate",
+        "size_error_rate": "sonogauge.metrics.clinical.scores:size_error_rate",
+        "grade_error_rate": "sonogauge.metrics.clinical.scores:grade_error_rate",
+        "hallucinated_per_report": "sonogauge.metrics.clinical.scores:hallucinated_per_report",
+        "missed_per_report": "sonogauge.metrics.clinical.scores:missed_per_report",
+        "missing_sections_per_report": "sonogauge.metrics.clinical.scores:missing_sections_per_report",
     },
     group="sonogauge.metrics",
 )
 
 
-def load_metric(name: str) -> Metric:
-    """Return the metric called `name`; raise BadInput with the known names if there is none.
+def load_metric(name: str, modality: str = "ultrasound") -> Metric:
+    """Return the metric called `name`.
+
+    Raises:
+        BadInput: no such metric, with the known names; or not one for this modality, with the reason.
 
     >>> load_metric("accuracy").direction
     'up'
     """
+    from sonogauge.metrics.clinical.modality import refuse_modality
+
+    refuse_modality(name, modality)
     return METRICS.load(name).metric
 
 
