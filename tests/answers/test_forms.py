@@ -114,6 +114,12 @@ def test_spellings(option: str, other: str) -> None:
     assert other in spellings(option)
 
 
+def test_a_letter_that_is_the_text_of_another_option_names_none() -> None:
+    spec = AnswerSpec("choice", options=("b", "a", "x"), letters=("A", "B", "C"))
+    assert FORMS.load("choice").parse("(b)", spec).value is None
+    assert FORMS.load("choice").parse("C", spec).value == "x"
+
+
 @pytest.mark.parametrize(
     ("reply", "value", "reason"),
     [

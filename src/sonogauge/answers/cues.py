@@ -189,7 +189,7 @@ DOUBT: Final = _table(
 # "B lines", "B mode": a letter before these words names no option.
 LETTER_COMPOUND: Final = _table(
     {
-        "en": "line | lines | mode | scan | wave | waves | profile | pattern | flow | ring | vitamin",
+        "en": "line | lines | mode | scan | wave | waves | profile | pattern | flow | ring",
         "zh": "超 | 线 | 型 | 模式",
     }
 )

@@ -119,6 +119,8 @@ def _letter_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, int] | N
     end = at + 1
     if end < len(low) and (is_word(low[end]) or re.match(r"'\w|[.\-]\w", low[end : end + 2])):
         return None
+    if low.startswith("+", end) and not low[end + 1 : end + 2].isalnum():
+        return None
     if _LETTER_END.match(low, end):
         return end, index
     after = _phrase_at(low, end + 1, vocabulary) if low.startswith(" ", end) else None
@@ -137,6 +139,9 @@ def _option_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, list[tup
     letter = _letter_at(low, at, vocabulary) if vocabulary.letters else None
     if text is None and letter is None:
         return None
+    if text is not None and letter is not None and text[0] == letter[0] and text[1] != letter[1]:
+        # The letter of one option is the text of another.
+        return text[0], [(at, text[1]), (at, letter[1])]
     if text is not None and (letter is None or text[0] > letter[0]):
         end, index = text
         found = [(at, index)]

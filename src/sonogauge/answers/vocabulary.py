@@ -78,18 +78,16 @@ def compile_vocabulary(
         for phrase, index in sorted(known.items(), key=lambda pair: (-len(pair[0]), pair[0]))
     )
     by_letter = {letter.lower(): index for index, letter in enumerate(letters) if index < len(options)}
-    whole = {fold(letter): index for letter, index in by_letter.items()}
-    # Where an option's text is the letter of another option the text wins only if it is the same option.
-    for phrase, index in known.items():
-        key = fold(phrase)
-        if whole.setdefault(key, index) != index:
-            del whole[key]
+    whole: dict[str, set[int]] = {}
+    for phrase, index in (*by_letter.items(), *known.items()):
+        for spelling in (phrase, phrase.replace(" ", "_"), phrase.replace(" ", "-")):
+            whole.setdefault(fold(spelling), set()).add(index)
     pattern = None
     if by_letter:
         named = "".join(sorted(re.escape(letter.upper()) for letter in by_letter if len(letter) == 1))
         lower = named.lower()
         # Letters of scripts without word spaces may touch an option letter ("选B"), other letters may not.
-        left, right = r"(?<![^\W\u2e80-\uffff])(?<!['&\-.])", r"(?![^\W\u2e80-\uffff])(?!['&]|-\w|\.\w)"
+        left, right = r"(?<![^\W\u2e80-\uffff])(?<!['&\-.])", r"(?![^\W\u2e80-\uffff])(?!['&]|[-.]\w|\+(?!\w))"
         before = "|".join(cues.words(cues.LETTER_WORD))
         pattern = re.compile(
             rf"{left}[{named}]{right}|(?<=\()[{lower}](?=\))|^[{lower}](?=[):])"
@@ -99,7 +97,7 @@ def compile_vocabulary(
     return Vocabulary(
         options=options,
         exact={option: index for index, option in enumerate(options)},
-        whole={key: index for key, index in whole.items() if key},
+        whole={key: next(iter(found)) for key, found in whole.items() if key and len(found) == 1},
         phrases=phrases,
         passing=tuple((phrase, index) for phrase, index, in_passing in phrases if in_passing),
         letters=by_letter,
