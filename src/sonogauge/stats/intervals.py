@@ -87,7 +87,7 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     logarithm, no shorter than value ± t SD(draws).
     standard_error: value ± t SD(draws), which holds where a class with few groups vanishes from draws.
     averaged: bootstrap-t; below 20 groups as standard_error.
-    One group, or a stratum with one group: no interval. Raises ValueError for a metric of kind "order" and for groups
+    One group, or a stratum with one group in the whole benchmark: no interval. Raises ValueError for a metric of kind "order" and for groups
     the resampler was not made for.
     """
     if metric.gradient is None:
@@ -100,11 +100,12 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
         return _without(None, len(sums.groups), NO_ITEM)
     groups = len(sums.groups)
     strata = resampler.unit_sums(sums)
-    lonely = _lonely({stratum: len(units) for stratum, (units, _) in strata.items()})
+    present = {stratum: len(units) for stratum, (units, _) in strata.items()}
+    lonely = _lonely(resampler, present)
     if lonely:
         return _without(value, groups, lonely)
     pooled = any(resampler.pooled(stratum) for stratum in strata)
-    df = float(sum(len(units) for units, _ in strata.values()) - len(strata))
+    df = _degrees(present)
     totals = resampler.totals(sums)
     draws = metric.function(totals)
     note = ", groups pooled at random" if pooled else ""
@@ -112,7 +113,11 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     variance, terms = 0.0, 0.0
     for _, values in strata.values():
         influence = values @ gradient
-        variance += len(values) / (len(values) - 1) * float(((influence - influence.mean()) ** 2).sum())
+        if len(values) == 1:
+            # The only group of its stratum here, though not in the benchmark: its distance from 0, the overall mean.
+            variance += float(influence[0] ** 2)
+        else:
+            variance += len(values) / (len(values) - 1) * float(((influence - influence.mean()) ** 2).sum())
         terms += float(((np.abs(values) @ np.abs(gradient)) ** 2).sum())
     error = math.sqrt(variance)
     flat = error <= _ROUNDING * math.sqrt(terms)
@@ -169,6 +174,9 @@ def _studentised(
         factor = resampler.factor(stratum)
         for rows, counts in resampler.count_chunks(stratum, units):
             influence = gradients[rows] @ values.T
+            if len(units) == 1:
+                variance[rows] += factor * counts[:, 0] * influence[:, 0] ** 2
+                continue
             if len(units) == 2:
                 # One of two groups is drawn, so a draw has no spread of its own; the sample's stands in.
                 variance[rows] += (influence[:, 0] - influence[:, 1]) ** 2
@@ -221,7 +229,7 @@ def estimate_order(
         for stratum in sorted(set(strata))
     }
     present = {stratum: len(np.unique(units)) for stratum, (_, units) in places.items()}
-    lonely = _lonely(present)
+    lonely = _lonely(resampler, present)
     if lonely:
         return _without(value, count, lonely)
     counts = {stratum: resampler.counts(stratum) for stratum in places}
@@ -233,7 +241,7 @@ def estimate_order(
         for stratum, (columns, units) in places.items():
             weights[:, columns] = counts[stratum][start:stop][:, units] * resampler.factor(stratum)
         draws[start:stop] = metric.function(numbers, weights)
-    df = float(sum(present.values()) - len(present))
+    df = _degrees(present)
     usable = draws[~np.isnan(draws)]
     reliable = count >= RELIABLE_GROUPS
     if np.ptp(usable) == 0:
@@ -296,13 +304,15 @@ def combine(
     if df is None:
         mass = float((shares**2 / part_df).sum())
         df = float(shares.sum() ** 2 / mass) if mass > 0 else float(part_df.sum())
+        # Welch and Satterthwaite take the parts for independent; parts that share groups cannot know more than these.
+        df = min(df, max(1.0, count - 1.0))
     reliable = df >= RELIABLE_GROUPS - 1
     if deviation <= _ROUNDING * max(1.0, float(np.abs(slopes * values).sum())):
         pull = np.abs(slopes)
         if not (proportion and value in (0.0, 1.0) and pull.sum() > 0):
             return Estimate(value, None, None, count, df, reliable, NO_VARIATION, draws)
         pull = pull / pull.sum()
-        effective = 1.0 / float((pull**2 / np.array([part.groups for part in parts])).sum())
+        effective = min(count, 1.0 / float((pull**2 / np.array([part.groups for part in parts])).sum()))
         low, high = wilson(value, effective, t_quantile(df))
         return Estimate(value, low, high, count, df, reliable, None, draws, "Wilson, effective number of groups, t")
     half = t_quantile(df) * deviation
@@ -326,12 +336,21 @@ def _without(value: float | None, groups: int, why: str) -> Estimate:
     return Estimate(value, None, None, groups, 0.0, False, why)
 
 
-def _lonely(units: Mapping[str, int]) -> str | None:
-    """Return why the spread between groups cannot be told, if some stratum has a single unit of resampling."""
-    single = [stratum for stratum, number in units.items() if number == 1]
-    if not single:
-        return None
-    return ONE_GROUP if len(units) == 1 else f"{ONE_GROUP} in '{single[0]}'"
+def _lonely(resampler: Resampler, present: Mapping[str, int]) -> str | None:
+    """Return why the spread between groups cannot be told: one group in all, or in a whole stratum.
+
+    present: units of resampling that hold items, by stratum.
+    """
+    if sum(present.values()) == 1:
+        return ONE_GROUP
+    single = [stratum for stratum in present if resampler.unit_count(stratum) == 1]
+    return f"{ONE_GROUP} in '{single[0]}'" if single else None
+
+
+def _degrees(present: Mapping[str, int]) -> float:
+    """Return groups minus strata; strata with one group here count as one stratum together."""
+    alone = sum(number == 1 for number in present.values())
+    return float(max(1, sum(number - 1 for number in present.values()) + max(0, alone - 1)))
 
 
 def _deviation(draws: Array) -> float:
