@@ -94,7 +94,7 @@ def sums_for(statistic: str, seed: int) -> np.ndarray:
     if statistic == "binary":
         return np.array([rng.uniform(2, 19), 20.0, rng.uniform(2, 29), 30.0])
     if statistic == "natural_errors":
-        return natural_statistics(rng.normal(0.5, 2.0, size=30), rng.random(30) < 0.5).sum(axis=0)
+        return natural_statistics(rng.normal(0.5, 2.0, size=30)).sum(axis=0)
     if statistic == "pairs":
         reference = rng.normal(0.0, 1.0, size=(12, 3))
         return pair_statistics(reference, reference + rng.normal(0.2, 0.5, size=(12, 3))).sum(axis=1)

@@ -14,7 +14,7 @@ PAIRS, X, Y, XX, YY, XY, D, DD = range(8)
 # Columns after `of_group`: groups, items, squared group sizes, sum of d, (sum of d)²/size, sum of d².
 _GROUPS, _ITEMS, _SIZES, _SUM, _BETWEEN, _SQUARES = range(6)
 # Columns of the statistic "natural_errors".
-_COUNT, _ABSOLUTE, _SQUARED, _WITHIN = range(4)
+_COUNT, _ABSOLUTE, _SQUARED = range(3)
 # 95 % of a normal distribution, as Bland & Altman use it.
 _Z: Final = 1.959963984540054
 # Squares of squares of larger numbers leave the range of a double.
@@ -25,14 +25,14 @@ _LIMITS: Final = (
 )
 
 
-def natural_statistics(errors: ArrayLike, within: ArrayLike) -> Array:
-    """Return the statistic "natural_errors" (n, 4) of errors in the answer's unit: [1, |e|, e², within tolerance].
+def natural_statistics(errors: ArrayLike) -> Array:
+    """Return the statistic "natural_errors" (n, 3) of errors in the answer's unit: [1, |e|, e²].
 
-    >>> natural_statistics([2.0], [True])
-    array([[1., 2., 4., 1.]])
+    >>> natural_statistics([-2.0])
+    array([[1., 2., 4.]])
     """
     e = np.clip(np.asarray(errors, dtype=np.float64), -_LARGEST, _LARGEST)
-    return np.stack([np.ones_like(e), np.abs(e), e * e, np.asarray(within, dtype=np.float64)], axis=-1)
+    return np.stack([np.ones_like(e), np.abs(e), e * e], axis=-1)
 
 
 def pair_statistics(reference: ArrayLike, prediction: ArrayLike, shift: float = 0.0) -> Array:
@@ -77,9 +77,9 @@ def _rmse_gradient(sums: Array) -> Array:
     source="u2-bench specification, section 5, in natural units",
 )
 def rmse(sums: Array) -> Array:
-    """Root mean squared error in the answer's own unit; sums: (..., 4) as `natural_statistics`.
+    """Root mean squared error in the answer's own unit; sums: (..., 3) as `natural_statistics`.
 
-    >>> round(float(rmse(natural_statistics([3.0, 4.0], [False, False]).sum(axis=0))), 6)
+    >>> round(float(rmse(natural_statistics([3.0, 4.0]).sum(axis=0))), 6)
     3.535534
     """
     return np.asarray(_rmse(np.asarray(sums, dtype=np.float64)))
@@ -96,9 +96,9 @@ def rmse(sums: Array) -> Array:
     source="u2-bench specification, section 5, in natural units",
 )
 def mae(sums: Array) -> Array:
-    """Mean absolute error in the answer's own unit; sums: (..., 4) as `natural_statistics`.
+    """Mean absolute error in the answer's own unit; sums: (..., 3) as `natural_statistics`.
 
-    >>> float(mae(natural_statistics([3.0, -4.0], [False, False]).sum(axis=0)))
+    >>> float(mae(natural_statistics([3.0, -4.0]).sum(axis=0)))
     3.5
     """
     sums = np.asarray(sums, dtype=np.float64)

@@ -189,7 +189,7 @@ def within_tolerance(sums: Array) -> Array:
 
 @metric(
     "median_error",
-    statistic="absolute_error",
+    statistic="absolute_errors",
     direction="down",
     identity=0.0,
     interval="percentile",

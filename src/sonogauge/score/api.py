@@ -160,7 +160,8 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
     spec, source = job.spec, job.source
     item_rows: list[dict[str, Any]] = []
     sink = item_rows.append if writer is not None else None
-    cells = count_strict(join(source, job.items), cell_options(job.items), source.model, job.parameters, sink)
+    options = cell_options(job.items)
+    cells = count_strict(join(source, job.items), options, source.model, job.parameters, sink, job.scenarios)
     beside = _baselines(job) if job.parameters["baselines"] else {}
     rows: list[dict[str, Any]] = []
     found: list[Verdict] = []

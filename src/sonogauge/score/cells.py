@@ -7,23 +7,39 @@ a reply could not be read are kept as what they are.
 from __future__ import annotations
 
 from collections import Counter as Tally
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS, NULL, AnswerForm, AnswerSpec, Parsed
 from sonogauge.answers.variants import read_varied
+from sonogauge.benchmarks.spec import Scenario
 from sonogauge.items import Item
-from sonogauge.metrics.sums import GroupSums
+from sonogauge.metrics.base import Array
+from sonogauge.metrics.sums import Accumulator, GroupSums
 from sonogauge.score.counters import COUNTERS, Counter
 from sonogauge.score.replies import Reply
+from sonogauge.score.scales import probability_row, scenario_counters
 
 CHUNK: Final = 16_384
+_CHUNK_CELLS: Final = 4_000_000
 _ENDED: Final = {"missing": "missing", "error": "error", "truncated": "truncated"}
 
 Sink = Callable[[dict[str, Any]], None]
 CellKey = tuple[str, str, str]
+
+
+@dataclass
+class Ordered:
+    """Values of an order statistic, one row an item, with the stratum and group of each."""
+
+    values: list[list[float]] = field(default_factory=list)
+    strata: list[str] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
 
 
 @dataclass
@@ -32,6 +48,7 @@ class Cell:
 
     n: items scored, failures included. why_null: why there are no sums (a form without a scorer).
     abstention: outcomes on items whose reference is "not measurable".
+    counted: by statistic, the items that entered it and those of them with a valid reply.
     """
 
     variant: str
@@ -48,9 +65,8 @@ class Cell:
     abstention: Tally[str] = field(default_factory=Tally)
     chance: float = 0.0
     sums: dict[str, GroupSums] = field(default_factory=dict)
-    values: dict[str, list[float]] = field(default_factory=dict)
-    strata: list[str] = field(default_factory=list)
-    groups: list[str] = field(default_factory=list)
+    values: dict[str, Ordered] = field(default_factory=dict)
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     why_null: str | None = None
 
     @property
@@ -58,42 +74,67 @@ class Cell:
         """(variant, task, dataset)."""
         return self.variant, self.task, self.dataset
 
+    @property
+    def members(self) -> frozenset[tuple[str, str]]:
+        """The (stratum, group) pairs with a scored item; every statistic knows them all."""
+        first = next(iter(self.sums.values()), None)
+        return frozenset() if first is None else frozenset(zip(first.strata, first.groups, strict=True))
+
 
 class CellCounter:
     """Streams judged replies into the sums of one cell; memory grows with groups, not with items.
 
-    The one exception are order statistics (the median), which keep a number per item.
+    The one exception are order statistics (the median and the like), which keep a row per item.
     """
 
-    _ORDERED: Final = ("absolute_errors",)
+    _ORDERED: Final = ("absolute_errors", "number_pairs", "scores")
 
-    def __init__(self, cell: Cell, item: Item, parameters: dict[str, Any]) -> None:
+    def __init__(self, cell: Cell, item: Item, parameters: dict[str, Any], scenario: Scenario | None = None) -> None:
         self.cell = cell
-        self._counter: Counter | None = None
-        if item.answer.form in COUNTERS:
-            try:
-                self._counter = COUNTERS[item.answer.form](replace(item.answer, options=cell.options), parameters)
-            except ValueError as error:
-                raise BadInput(str(error), field="answer", fix=f"mend item {item.item_id} of the benchmark") from error
-        else:
-            cell.why_null = f"answer form '{item.answer.form}' has no scorer in this version"
+        self._counters: list[Counter] = []
+        self._sums: dict[str, Accumulator] = {}
         self._strata: list[str] = []
         self._groups: list[str] = []
+        self._valid: list[bool] = []
+        self._positive = frozenset(scenario.positive) if scenario is not None else frozenset()
+        self._option_of = {option: position for position, option in enumerate(cell.options)}
+        self._probabilities: list[tuple[int, list[float], int]] = []
+        # A matrix of all options for each item of a chunk: wide scales take fewer items at a time.
+        self._chunk = min(CHUNK, max(256, _CHUNK_CELLS // (len(cell.options) + 1) ** 2))
+        if item.answer.form not in COUNTERS:
+            cell.why_null = f"answer form '{item.answer.form}' has no scorer in this version"
+            return
+        try:
+            self._counters.append(COUNTERS[item.answer.form](replace(item.answer, options=cell.options), parameters))
+        except ValueError as error:
+            raise BadInput(str(error), field="answer", fix=f"mend item {item.item_id} of the benchmark") from error
+        if scenario is not None:
+            self._counters += scenario_counters(scenario)
 
-    def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
-        """Count one item with a usable reference."""
+    def add(
+        self, item: Item, parsed: Parsed, probabilities: tuple[tuple[str, float], ...] | None = None
+    ) -> dict[str, float]:
+        """Count one item with a usable reference; `probabilities` are those the reply puts on the options."""
         cell = self.cell
         cell.n += 1
         cell.valid += parsed.valid
         cell.chance += item.chance or 0.0
         if parsed.reason is not None:
             cell.reasons[parsed.reason] += 1
-        for reference in (item.reference.get("choices") or item.reference.get("places") or ())[:1]:
-            cell.references[str(reference)] += 1
-        if self._counter is None:
+        references: Sequence[str] = item.reference.get("choices") or item.reference.get("places") or ()
+        if references:
+            cell.references[str(references[0])] += 1
+        if not self._counters:
             return {}
+        values: dict[str, float] = {}
         try:
-            values = self._counter.add(item, parsed)
+            for counter in self._counters:
+                values |= counter.add(item, parsed)
+            if probabilities and cell.form == "choice":
+                place = self._option_of[references[0]]
+                self._probabilities.append(
+                    (len(self._groups), probability_row(probabilities, cell.options, item), place)
+                )
         except (KeyError, IndexError, TypeError) as error:
             raise BadInput(
                 f"reference {dict(item.reference)} does not fit the answer form '{item.answer.form}'",
@@ -102,24 +143,63 @@ class CellCounter:
             ) from error
         self._strata.append(item.source)
         self._groups.append(item.group)
-        if len(self._groups) >= CHUNK:
-            self.flush()
+        self._valid.append(parsed.valid)
+        if len(self._groups) >= self._chunk:
+            self._flush()
         return values
 
-    def flush(self) -> None:
-        """Move what was collected into the cell's sums."""
-        if self._counter is None or not self._groups:
+    def finish(self) -> Cell:
+        """Return the cell with all that was counted."""
+        self._flush()
+        self.cell.sums = {name: sums.sums() for name, sums in self._sums.items()}
+        return self.cell
+
+    def _flush(self) -> None:
+        if not self._groups:
             return
-        for name, statistics in self._counter.take().items():
+        place: dict[tuple[str, str], int] = {}
+        codes = [place.setdefault(key, len(place)) for key in zip(self._strata, self._groups, strict=True)]
+        index: NDArray[np.intp] = np.array(codes, dtype=np.intp)
+        valid = np.array(self._valid)
+        statistics = {name: rows for counter in self._counters for name, rows in counter.take().items()}
+        statistics |= self._take_probabilities()
+        for name, rows in statistics.items():
             if name in self._ORDERED:
-                self.cell.values.setdefault(name, []).extend(statistics[:, 0].tolist())
-                self.cell.strata.extend(self._strata)
-                self.cell.groups.extend(self._groups)
-                continue
-            batch = GroupSums.from_items(self._strata, self._groups, statistics)
-            have = self.cell.sums.get(name)
-            self.cell.sums[name] = batch if have is None else have.merge(batch)
-        self._strata, self._groups = [], []
+                kept = ~np.isnan(rows).any(axis=1)
+                ordered = self.cell.values.setdefault(name, Ordered())
+                ordered.values.extend(rows[kept].tolist())
+                ordered.strata.extend(self._strata[position] for position in np.flatnonzero(kept))
+                ordered.groups.extend(self._groups[position] for position in np.flatnonzero(kept))
+            else:
+                kept = rows.reshape(len(rows), -1).any(axis=1)
+                batch = np.zeros((len(place), *np.shape(rows)[1:]))
+                np.add.at(batch, index, rows)
+                keys = list(place)
+                self._sums.setdefault(name, Accumulator()).add(
+                    (stratum for stratum, _ in keys), (group for _, group in keys), batch
+                )
+            n, answered = self.cell.counted.get(name, (0, 0))
+            self.cell.counted[name] = n + int(kept.sum()), answered + int((kept & valid).sum())
+        self._strata, self._groups, self._valid = [], [], []
+
+    def _take_probabilities(self) -> dict[str, Array]:
+        if not self._probabilities:
+            return {}
+        from sonogauge.metrics.probability import brier_statistics, calibration_statistics, normalised
+
+        at: NDArray[np.intp] = np.array([row for row, _, _ in self._probabilities], dtype=np.intp)
+        p = normalised([row for _, row, _ in self._probabilities])
+        right: NDArray[np.int64] = np.array([place for _, _, place in self._probabilities], dtype=np.int64)
+        self._probabilities = []
+        items = len(self._groups)
+        out = {"brier": np.zeros((items, 2)), "calibration": np.zeros((items, 10, 3))}
+        out["brier"][at] = brier_statistics(p, right)
+        out["calibration"][at] = calibration_statistics(p, right)
+        if self._positive:
+            ill = np.array([option in self._positive for option in self.cell.options])
+            out["scores"] = np.full((items, 2), np.nan)
+            out["scores"][at] = np.stack([p[:, ill].sum(axis=1), ill[right].astype(np.float64)], axis=-1)
+        return out
 
 
 def judge(reply: Reply, spec: AnswerSpec, form: AnswerForm | None) -> Parsed:
@@ -156,6 +236,7 @@ def count_strict(
     model: str,
     parameters: dict[str, Any],
     sink: Sink | None = None,
+    scenarios: Iterable[Scenario] = (),
 ) -> dict[CellKey, Cell]:
     """Count replies into cells.
 
@@ -165,53 +246,92 @@ def count_strict(
         model: name for the score_items rows.
         parameters: `tolerance` (absolute, scaled), `failure_error` ("worst" or "one").
         sink: receives one score_items row per reply.
+        scenarios: those whose ordinal scale, positive classes or measure shall be counted too.
     """
-    counters: dict[CellKey, CellCounter] = {}
-    parsers: dict[CellKey, _CachedParser] = {}
-    for item, reply in pairs:
+    return count_slices(pairs, options, model, parameters, sink, scenarios)[""]
+
+
+def count_slices(
+    pairs: Iterable[tuple[Item, Reply]],
+    options: Mapping[tuple[str, str], tuple[str, ...]],
+    model: str,
+    parameters: dict[str, Any],
+    sink: Sink | None = None,
+    scenarios: Iterable[Scenario] = (),
+    slices_of: Callable[[Item], Iterable[str]] | None = None,
+) -> dict[str, dict[CellKey, Cell]]:
+    """Count replies into cells, over all items ("") and over the slices that `slices_of` names for an item."""
+    parse = ReplyParser()
+    judged = ((item, reply, parse(reply, item.answer)) for item, reply in pairs)
+    return count_judged(judged, options, model, parameters, sink, scenarios, slices_of)
+
+
+def count_judged(
+    judged: Iterable[tuple[Item, Reply, Parsed]],
+    options: Mapping[tuple[str, str], tuple[str, ...]],
+    model: str,
+    parameters: dict[str, Any],
+    sink: Sink | None = None,
+    scenarios: Iterable[Scenario] = (),
+    slices_of: Callable[[Item], Iterable[str]] | None = None,
+) -> dict[str, dict[CellKey, Cell]]:
+    """Count replies that were read already; see `count_slices`."""
+    facts = {one.key: one for one in scenarios}
+    counters: dict[str, dict[CellKey, CellCounter]] = {"": {}}
+
+    def counter_of(part: str, key: CellKey, item: Item) -> CellCounter:
+        cell = Cell(*key, item.answer.form, item.determinable, options[item.task, item.dataset])
+        return counters[part].setdefault(key, CellCounter(cell, item, parameters, facts.get((item.task, item.dataset))))
+
+    whole = counters[""]
+    for item, reply, parsed in judged:
         key = (reply.variant, item.task, item.dataset)
-        if key not in counters:
-            cell = Cell(*key, item.answer.form, item.determinable, options[item.task, item.dataset])
-            counters[key] = CellCounter(cell, item, parameters)
-            parsers[key] = _CachedParser(item.answer.form)
-        counter = counters[key]
-        parsed = parsers[key](reply, item.answer)
+        counter = whole.get(key) or counter_of("", key, item)
         excluded = None if item.reference_state == "ok" else item.reference_state
-        if excluded is None:
-            if parsed.value == NULL:
-                # "Cannot be measured" about something that was measured: a failure, though well put.
-                parsed = Parsed(None, "none")
-            values = counter.add(item, parsed)
-        else:
-            values = {}
-            counter.cell.excluded[excluded] += 1
-            if excluded == "null":
-                counter.cell.abstention[_abstained(parsed)] += 1
+        if excluded is None and parsed.value == NULL and item.answer.form == "number":
+            # "Cannot be measured" about something that was measured: a failure, though well put.
+            parsed = Parsed(None, "none")
+        values = _count(counter, item, reply, parsed, excluded)
+        for part in slices_of(item) if slices_of is not None else ():
+            own = counters.setdefault(part, {})
+            _count(own.get(key) or counter_of(part, key, item), item, reply, parsed, excluded)
         if sink is not None:
             sink(_row(item, reply, parsed, values, excluded, model))
-    for counter in counters.values():
-        counter.flush()
-    return {key: counter.cell for key, counter in counters.items()}
+    return {part: {key: one.finish() for key, one in found.items()} for part, found in counters.items()}
 
 
-class _CachedParser:
+def _count(counter: CellCounter, item: Item, reply: Reply, parsed: Parsed, excluded: str | None) -> dict[str, float]:
+    if excluded is None:
+        return counter.add(item, parsed, reply.probabilities)
+    counter.cell.excluded[excluded] += 1
+    if excluded == "null":
+        counter.cell.abstention[_abstained(parsed)] += 1
+    return {}
+
+
+class ReplyParser:
     """Parses with a bounded memory of replies already seen: many replies of a benchmark are the same few words."""
 
     _SIZE: Final = 4096
 
-    def __init__(self, form: str) -> None:
-        self._form = FORMS.load(form) if form in FORMS else None
+    def __init__(self) -> None:
         self._seen: dict[tuple[AnswerSpec, str], Parsed] = {}
+        self._forms: dict[str, AnswerForm | None] = {}
 
     def __call__(self, reply: Reply, spec: AnswerSpec) -> Parsed:
-        if reply.status != "ok" or reply.text is None or reply.variant or len(reply.text) > 200:
-            return judge(reply, spec, self._form)
+        """Read one reply strictly."""
+        if spec.form not in self._forms:
+            self._forms[spec.form] = FORMS.load(spec.form) if spec.form in FORMS else None
+        form = self._forms[spec.form]
+        if reply.status != "ok" or reply.text is None or reply.variant or len(reply.text) > 40:
+            return judge(reply, spec, form)
         key = (spec, reply.text)
         parsed = self._seen.get(key)
         if parsed is None:
-            parsed = judge(reply, spec, self._form)
-            if len(self._seen) < self._SIZE:
-                self._seen[key] = parsed
+            parsed = judge(reply, spec, form)
+            if len(self._seen) >= self._SIZE:
+                self._seen.clear()
+            self._seen[key] = parsed
         return parsed
 
 

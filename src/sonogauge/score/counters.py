@@ -6,6 +6,7 @@ as wrong, or as the worst in-range error, and keeps its reason elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
@@ -30,8 +31,15 @@ class Counter(Protocol):
         ...
 
 
+# A confusion matrix over more options than this says little and fills the memory (k² numbers a group).
+MOST_CLASSES: Final = 64
+
+
 class _ChoiceCounter:
-    """Statistics `hits` [hit, 1] and `confusion` (options x (options + 1), last column = no valid answer)."""
+    """Statistics `hits` [hit, 1] and, up to 64 options, `confusion`.
+
+    The matrix is options x (options + 1), last column = no valid answer.
+    """
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
         self._index = {option: number for number, option in enumerate(spec.options)}
@@ -44,12 +52,16 @@ class _ChoiceCounter:
         return {"correct": float(reference == predicted)}
 
     def take(self) -> dict[str, Array]:
-        from sonogauge.metrics.choice import confusion_statistics, hit_statistics
+        from sonogauge.metrics.choice import hit_statistics
 
         pairs = np.array(self._pairs, dtype=np.int64).reshape(-1, 2)
         self._pairs = []
-        confusion = confusion_statistics(pairs[:, 0], pairs[:, 1], range(len(self._index)))
-        return {"hits": hit_statistics(pairs[:, 0] == pairs[:, 1]), "confusion": confusion}
+        size = len(self._index)
+        out = {"hits": hit_statistics(pairs[:, 0] == pairs[:, 1])}
+        if size <= MOST_CLASSES:
+            out["confusion"] = np.zeros((len(pairs), size, size + 1))
+            out["confusion"][np.arange(len(pairs)), pairs[:, 0], pairs[:, 1]] = 1.0
+        return out
 
 
 class _MultiChoiceCounter:
@@ -108,55 +120,79 @@ class _PlaceCounter:
 class _NumberCounter:
     """Statistics of a number on its declared range [low, high], scaled to 0-1, both sides clipped.
 
-    `scaled_errors` [n, sum |e|, sum e, sum e^2, within tolerance] with e = reference - prediction;
-    `absolute_errors` (order statistic, natural units, not clipped); `reference_out`, `prediction_out` [outside, n].
+    `scaled_errors` [n, sum |e|, sum e, sum e^2, within tolerance] with e = reference - prediction; `natural_errors`
+    [n, sum |e|, sum e^2], the same in the answer's unit; `absolute_errors` (order statistic, natural units, not
+    clipped); `reference_out`, `prediction_out` [outside, n].
     A failure counts max(s, 1 - s), s = scaled reference (parameter failure_error "worst"), or 1 ("one").
+    Over answered items alone, numbers as given: `pairs` and `number_pairs` (order statistic).
+    Without a range (parameter open_range) a failure has no worst error: errors are those of answered items.
     """
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
-        if spec.low is None or spec.high is None or not spec.high > spec.low:
+        self._ranged = spec.low is not None and spec.high is not None and spec.high > spec.low
+        if not self._ranged and not parameters.get("open_range"):
             raise ValueError(f"a number item needs a range, has {spec.low}..{spec.high}")
-        self._low, self._high = spec.low, spec.high
+        self._low, self._high = (float(spec.low or 0.0), float(spec.high or 0.0)) if self._ranged else (0.0, 1.0)
         self._tolerance = float(spec.tolerance if spec.tolerance is not None else parameters.get("tolerance", 0.1))
         self._failure = str(parameters.get("failure_error", "worst"))
-        self._rows: list[tuple[float, float, float, float, float]] = []
+        self._rows: list[tuple[float, float, float, float, float, float, float]] = []
+        # Taken off reference and prediction alike: it spares the sums of squares their rounding.
+        self._shift = (self._low + self._high) / 2.0 if self._ranged else 0.0
 
     def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
+        reference = float(item.reference["number"])
+        answered = parsed.valid and parsed.value != NULL
+        value = float(parsed.value) if answered else math.nan
+        if not self._ranged:
+            error = reference - value
+            self._rows.append((error, abs(error), 0.0, 0.0, float(answered), reference, value))
+            return {"absolute_error": abs(error)} if answered else {}
         low, high = self._low, self._high
         width = high - low
-        reference = float(item.reference["number"])
         scaled = (min(max(reference, low), high) - low) / width
-        if parsed.valid and parsed.value != NULL:
-            value = float(parsed.value)
+        if answered:
             error = scaled - (min(max(value, low), high) - low) / width
             natural = abs(reference - value)
-            outside, answered = float(not low <= value <= high), 1.0
+            outside = float(not low <= value <= high)
         else:
             # Signed so that the bias points to the bound the worst answer lies on.
             error = (scaled if scaled >= 0.5 else scaled - 1.0) if self._failure == "worst" else 1.0
             natural = abs(error) * width
-            outside, answered = 0.0, 0.0
-        self._rows.append((error, natural, float(not low <= reference <= high), outside, answered))
+            outside = 0.0
+        outside_reference = float(not low <= reference <= high)
+        self._rows.append((error, natural, outside_reference, outside, float(answered), reference, value))
         return {"scaled_error": error, "absolute_error": natural}
 
     def take(self) -> dict[str, Array]:
-        rows = np.array(self._rows, dtype=np.float64).reshape(-1, 5)
+        from sonogauge.metrics.agreement import natural_statistics, pair_statistics
+        from sonogauge.metrics.numbers import scaled_error_statistics
+
+        rows = np.array(self._rows, dtype=np.float64).reshape(-1, 7)
         self._rows = []
-        error, ones = rows[:, 0], np.ones(len(rows))
-        # The margin keeps an error of exactly the tolerance within it in binary arithmetic.
-        within = (np.abs(error) <= self._tolerance + 1e-12).astype(np.float64)
-        return {
-            "scaled_errors": np.stack([ones, np.abs(error), error, error**2, within], axis=-1),
-            "absolute_errors": rows[:, 1:2],
-            "reference_out": np.stack([rows[:, 2], ones], axis=-1),
-            "prediction_out": rows[:, 3:5],
-        }
+        error, answered, ones = rows[:, 0], rows[:, 4] == 1.0, np.ones(len(rows))
+        pairs = np.zeros((len(rows), 8))
+        pairs[answered] = pair_statistics(rows[answered, 5], rows[answered, 6], self._shift)
+        out = {"absolute_errors": rows[:, 1:2], "pairs": pairs, "number_pairs": rows[:, 5:7]}
+        if self._ranged:
+            out["scaled_errors"] = scaled_error_statistics(error, self._tolerance)
+            out["natural_errors"] = natural_statistics(error * (self._high - self._low))
+            out["reference_out"] = np.stack([rows[:, 2], ones], axis=-1)
+            out["prediction_out"] = rows[:, 3:5]
+        else:
+            out["natural_errors"] = np.zeros((len(rows), 3))
+            out["natural_errors"][answered] = natural_statistics(error[answered])
+        return out
 
 
 class _TextCounter:
-    """Statistics of texts: `bleu` (n-gram matches and lengths) and `rouge_l` [sum, n]; a failure is an empty text."""
+    """Statistics of texts: n-gram matches and lengths (`bleu`, `bleu_sacre`), scores [sum, n] (`rouge_l`, …).
+
+    A failure is an empty text. BERTScore is counted where the parameters name a local encoder.
+    """
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
+        self._encoder: str | None = parameters.get("bertscore_encoder")
+        self._layer = int(parameters.get("bertscore_layer", 9))
         self._references: list[Sequence[str]] = []
         self._texts: list[str] = []
 
@@ -170,12 +206,25 @@ class _TextCounter:
         return {"rouge_l": float(rouge_l_scores([references], [text])[0])}
 
     def take(self) -> dict[str, Array]:
+        from sonogauge.metrics.bertscore import bertscore_scores
+        from sonogauge.metrics.sacre import sacre_statistics
         from sonogauge.metrics.text import bleu_statistics, rouge_l_scores
 
-        rouge = rouge_l_scores(self._references, self._texts)
-        bleu = bleu_statistics(self._references, self._texts)
+        references, texts = self._references, self._texts
         self._references, self._texts = [], []
-        return {"bleu": bleu, "rouge_l": np.stack([rouge, np.ones_like(rouge)], axis=-1)}
+        out = {
+            "bleu": bleu_statistics(references, texts),
+            "bleu_sacre": sacre_statistics(references, texts),
+            "rouge_l": _with_count(rouge_l_scores(references, texts)),
+            "rouge_l_beta1": _with_count(rouge_l_scores(references, texts, beta=1.0)),
+        }
+        if self._encoder is not None:
+            out["bertscore"] = _with_count(bertscore_scores(references, texts, self._encoder, self._layer))
+        return out
+
+
+def _with_count(scores: Array) -> Array:
+    return np.stack([scores, np.ones_like(scores)], axis=-1)
 
 
 COUNTERS: Final[dict[str, Callable[[AnswerSpec, dict[str, Any]], Counter]]] = {

@@ -30,6 +30,7 @@ class Reply(NamedTuple):
     status: str
     text: str | None
     size: tuple[int, int] | None = None  # (width, height) of the first image as sent
+    probabilities: tuple[tuple[str, float], ...] | None = None  # of the options, where the reply carries them
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
     """Read replies made elsewhere: one JSON object a line with `item_id` and `text`.
 
     Optional fields: `status` (ok, truncated, error), `variant`, `epoch`, `rater_id`, `model`, `image_sha256` and
-    `image_size` ([width, height] as sent, for boxes and points in pixels).
+    `image_size` ([width, height] as sent, for boxes and points in pixels), `option_probabilities` ({option: number}).
     `reply`, `response` and `prediction` are read as `text`, `id` as `item_id`.
 
     image_hashes: item id to SHA-256 of its first image; a reply that names another image is an error.
@@ -129,7 +130,19 @@ def _reply(row: Mapping[str, Any], path: Path, number: int) -> Reply:
         status,
         text,
         (size[0], size[1]) if size else None,
+        _probabilities(row.get("option_probabilities"), path, number),
     )
+
+
+def _probabilities(value: Any, path: Path, number: int) -> tuple[tuple[str, float], ...] | None:
+    if value is None:
+        return None
+    pairs = value.items() if isinstance(value, dict) else ()
+    if not pairs or not all(isinstance(one, int | float) and 0 <= one < float("inf") for _, one in pairs):
+        raise BadInput(
+            "not {option: probability}", file=path, row=number, field="option_probabilities", fix="numbers from 0 to 1"
+        )
+    return tuple((str(name), float(one)) for name, one in pairs)
 
 
 def _is_count(value: Any) -> bool:
@@ -174,13 +187,16 @@ def read_run(path: Path) -> ReplySource:
     )
 
 
-_REPLY_COLUMNS = [*REPLY_KEY, "status", "text", "images_sent"]
+_REPLY_COLUMNS = [*REPLY_KEY, "status", "text", "images_sent", "option_probabilities"]
 
 
 def _stored(row: Mapping[str, Any]) -> Reply:
     sent = (row["images_sent"] or [None])[0]
     size = (sent["width"], sent["height"]) if sent and sent["width"] and sent["height"] else None
-    return Reply(**{name: row[name] for name in _REPLY_COLUMNS[:-1]}, size=size)
+    stored = tuple((one["option"], one["probability"]) for one in row["option_probabilities"] or ())
+    return Reply(
+        **{name: row[name] for name in (*REPLY_KEY, "status", "text")}, size=size, probabilities=stored or None
+    )
 
 
 def check_ids(source: ReplySource, items: Mapping[str, Item], bench: Path) -> None:

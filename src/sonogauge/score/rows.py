@@ -30,13 +30,16 @@ class RowContext:
 def signature(context: RowContext, task: str, value: Value, metric: str) -> str:
     """Return how a value came about, in the manner of sacreBLEU: parts joined by "|".
 
-    metric, protocol, benchmark version, answer parser, aggregation, interval method with draws and seed, version.
+    metric, protocol, benchmark version, answer parser, choices of the metric, aggregation, interval method with draws
+    and seed, version.
     """
     spec = context.spec
     parts = [metric, f"protocol:{context.protocol}", f"bench:{spec.name}@{spec.version}"]
     if task:
         form = spec.tasks[task].form
         parts.append(f"parser:{FORMS.load(form).parser if form in FORMS else form}")
+    if value.facts:
+        parts.append(value.facts)
     parts += [f"set:{context.scenario_set}", f"agg:{value.aggregation or 'items'}", "unit:item"]
     if value.estimate.method:
         parts.append(f"ci:95%,{value.estimate.method},draws:{context.draws},seed:{context.seed}")

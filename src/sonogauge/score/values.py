@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario
 from sonogauge.metrics import METRICS, load_metric
 from sonogauge.metrics.base import Array, Metric
+from sonogauge.metrics.diagnostic import predictive_metric
 from sonogauge.metrics.sums import GroupSums
 from sonogauge.score.cells import Cell
+from sonogauge.score.scales import CALIBRATION_METRICS, RANKING_METRICS, scenario_metrics, tolerance_of
 from sonogauge.stats.intervals import Estimate, combine, estimate, estimate_order
 from sonogauge.stats.resample import Resampler
 
@@ -37,6 +39,8 @@ class Value:
     datasets: tuple[str, ...] = ()
     chance: float | None = None
     aggregation: str = ""
+    members: frozenset[tuple[str, str]] = frozenset()  # the (stratum, group) pairs it rests on
+    facts: str = ""  # choices behind the value, for its signature
 
 
 @dataclass
@@ -52,45 +56,86 @@ def null(why: str) -> Estimate:
     return Estimate(value=None, low=None, high=None, groups=0, df=0.0, reliable=False, why_null=why)
 
 
-def cell_values(cell: Cell, names: Sequence[str], resampler: Resampler) -> dict[str, Value]:
-    """Estimate the named metrics of one cell."""
+def cell_values(
+    cell: Cell, names: Sequence[str], resampler: Resampler, own: Mapping[str, Metric] | None = None
+) -> dict[str, Value]:
+    """Estimate the named metrics of one cell.
+
+    own: metrics of these names in place of those of the catalogue (a predictive value at a user's prevalence).
+    """
     out = {}
+    members = cell.members
     for name in names:
+        metric = (own or {}).get(name) or (load_metric(name) if name in METRICS else None)
+        n, valid = cell.counted.get(metric.statistic, (cell.n, cell.valid)) if metric else (cell.n, cell.valid)
         out[name] = Value(
             name,
-            _cell_estimate(cell, name, resampler),
-            cell.n,
-            cell.valid,
+            _cell_estimate(cell, name, metric, resampler),
+            n,
+            valid,
             sum(cell.excluded.values()),
             (cell.dataset,),
             cell.chance / cell.n if name == "accuracy" and cell.n and cell.chance else None,
+            members=members,
+            facts=metric.facts if metric else "",
         )
     return out
 
 
-def _cell_estimate(cell: Cell, name: str, resampler: Resampler) -> Estimate:
+def _cell_estimate(cell: Cell, name: str, metric: Metric | None, resampler: Resampler) -> Estimate:
     if cell.why_null is not None:
         return null(cell.why_null)
-    if name not in METRICS:
+    if metric is None:
         return null(f"no metric '{name}' in this version")
     if not cell.n:
         return null("no item with a usable reference")
-    metric = load_metric(name)
+    if metric.statistic in cell.counted and not cell.counted[metric.statistic][0]:
+        return null(_NOTHING.get(metric.statistic, "no item that this metric counts"))
     if metric.kind == "order":
-        values = cell.values.get(metric.statistic)
-        if values is None:
+        ordered = cell.values.get(metric.statistic)
+        if ordered is None:
             return null(f"not counted for the answer form '{cell.form}'")
-        return estimate_order(metric, np.array(values), cell.strata, cell.groups, resampler)
-    sums = metric_sums(cell, metric)
+        values = np.array(ordered.values)
+        values = values[:, 0] if values.shape[-1] == 1 else values
+        if np.isnan(metric.function(values, np.ones(len(values)))):
+            return null(metric.undefined)
+        return estimate_order(metric, values, ordered.strata, ordered.groups, resampler)
+    sums = cell.sums.get(metric.statistic)
     if sums is None:
         return null(f"not counted for the answer form '{cell.form}'")
-    return estimate(metric, sums, resampler)
+    if metric.statistic == "confusion":
+        sums = _classes_with_items(sums)
+    elif metric.statistic != "hits":
+        sums = _with_items(sums)
+    if metric.per_group is not None:
+        sums = replace(sums, values=metric.per_group(sums.values))
+    found = estimate(metric, sums, resampler)
+    return replace(found, why_null=metric.undefined) if found.value is None else found
 
 
-def metric_sums(cell: Cell, metric: Metric) -> GroupSums | None:
-    """Return the sums of a cell that a metric is a function of; None where they were not counted."""
-    sums = cell.sums.get(metric.statistic)
-    return _classes_with_items(sums) if sums is not None and metric.statistic == "confusion" else sums
+_NOTHING: Final = {
+    "pairs": "no item was answered with a number",
+    "number_pairs": "no item was answered with a number",
+    "natural_errors": "no item was answered with a number",
+    "absolute_errors": "no item was answered with a number",
+    "prediction_out": "no item was answered with a number",
+    "band_distance": "no reply names a visible place",
+    "positives": "no item with a positive reference",
+    "negatives": "no item with a negative reference",
+    "positives_answered": "no item with a positive reference was answered",
+    "negatives_answered": "no item with a negative reference was answered",
+    "grades": "no reference is on the ordinal scale",
+}
+
+
+def _with_items(sums: GroupSums) -> GroupSums:
+    # Groups without an item that counts here say nothing of it, and must not pass for further patients.
+    kept = np.flatnonzero(sums.values.reshape(len(sums.groups), -1).any(axis=1))
+    if len(kept) == len(sums.groups):
+        return sums
+    return GroupSums(
+        tuple(sums.strata[one] for one in kept), tuple(sums.groups[one] for one in kept), sums.values[kept]
+    )
 
 
 def _classes_with_items(sums: GroupSums) -> GroupSums:
@@ -124,27 +169,40 @@ def task_values(
         missing = [one.dataset for one in scenarios if one.dataset not in usable]
         n, valid = sum(part.n for part in usable.values()), sum(part.valid for part in usable.values())
         excluded = sum(part.excluded for part in parts.values())
+        members = united(usable.values())
+        units = {one.unit for one in scenarios if one.dataset in usable}
+        metric = load_metric(name) if name in METRICS else None
         if not usable or (missing and need_all):
             why = _why_missing(missing, parts)
             macro = cases = null(why)
+        elif metric is not None and metric.unit == "answer unit" and len(units) > 1:
+            macro = cases = null("the data sets differ in unit: " + ", ".join(sorted(units)))
         else:
             estimates = [part.estimate for part in usable.values()]
             names_of = [f"data set {dataset}" for dataset in usable]
             shares = np.array([part.n for part in usable.values()], dtype=np.float64)
             shares /= shares.sum()
-            proportion = name in METRICS and load_metric(name).interval == "proportion"
+            proportion = metric is not None and metric.interval == "proportion"
             if len(estimates) == 1:
                 macro = cases = estimates[0]
             else:
-                macro = _bounded(combine(estimates, _mean, names=names_of, proportion=proportion), name)
-                weighted = partial(_weighted, shares)
-                cases = _bounded(combine(estimates, weighted, names=names_of, proportion=proportion), name)
+                join = partial(combine, estimates, names=names_of, proportion=proportion, groups=len(members))
+                macro = _bounded(join(_mean), name)
+                cases = _bounded(join(partial(_weighted, shares)), name)
         chances = [part.chance for part in usable.values() if part.chance is not None]
         chance = float(np.mean(chances)) if chances and len(chances) == len(usable) else None
         datasets = tuple(usable)
-        out[name] = Value(name, macro, n, valid, excluded, datasets, chance, "macro")
-        out[f"{name}_cases"] = Value(f"{name}_cases", cases, n, valid, excluded, datasets, None, "cases")
+        said = {part.facts for part in usable.values()}
+        facts = said.pop() if len(said) == 1 else ""
+        by_cases = f"{name}_cases"
+        out[name] = Value(name, macro, n, valid, excluded, datasets, chance, "macro", members, facts)
+        out[by_cases] = Value(by_cases, cases, n, valid, excluded, datasets, None, "cases", members, facts)
     return out
+
+
+def united(parts: Iterable[Value]) -> frozenset[tuple[str, str]]:
+    """Return the (stratum, group) pairs that any of the values rests on."""
+    return frozenset().union(*(part.members for part in parts))
 
 
 def _mean(x: Array) -> Array:
@@ -184,18 +242,62 @@ def evaluate(
     *,
     headline_only: bool = False,
     need_all: bool,
+    slices: Mapping[str, tuple[str, ...]] = SLICES,
+    prevalence: float | None = None,
 ) -> ModelValues:
-    """Estimate every metric of every cell, and the tasks over all scenarios and over the determinable ones."""
+    """Estimate every metric of every cell, and the tasks over all scenarios and over the determinable ones.
+
+    Metrics that a scenario's own facts call for (ordinal scale, positive classes, probabilities) are added to its
+    cell, and to its task over the scenarios that have them.
+    prevalence: at which predictive values are given; by default that of the items.
+    """
     values = ModelValues()
+    own: dict[str, Metric] = {}
+    if prevalence is not None:
+        own |= {side: predictive_metric(side, prevalence) for side in _PREDICTIVE}
+    extra: dict[tuple[str, str], tuple[str, ...]] = {}
     for one in scenarios:
         cell = cells.get(one.key)
         if cell is not None and (cell.n or cell.excluded):
             names = spec.tasks[one.task].metrics
-            values.cells[one.key] = cell_values(cell, names[:1] if headline_only else names, resampler)
-    for slice_name, kept in SLICES.items():
+            if not headline_only:
+                extra[one.key] = _extra_metrics(one, cell, names)
+            chosen_names = names[:1] if headline_only else (*names, *extra[one.key])
+            values.cells[one.key] = _with_tolerance(cell_values(cell, chosen_names, resampler, own), one)
+    for slice_name, kept in slices.items():
         for task, facts in spec.tasks.items():
             chosen = [one for one in scenarios if one.task == task and one.determinable in kept]
             names = facts.metrics[:1] if headline_only or slice_name else facts.metrics
-            if chosen:
-                values.tasks[slice_name, task] = task_values(spec, task, chosen, values.cells, names, need_all=need_all)
+            if not chosen:
+                continue
+            found = task_values(spec, task, chosen, values.cells, names, need_all=need_all)
+            values.tasks[slice_name, task] = found
+            for name in () if slice_name else _ordered(extra.get(one.key, ()) for one in chosen):
+                having = [one for one in chosen if name in extra.get(one.key, ())]
+                found |= task_values(spec, task, having, values.cells, [name], need_all=need_all)
+    return values
+
+
+_PREDICTIVE: Final[tuple[Literal["ppv", "npv"], ...]] = ("ppv", "npv")
+
+
+def _extra_metrics(scenario: Scenario, cell: Cell, names: Sequence[str]) -> tuple[str, ...]:
+    asked = [name for name in scenario_metrics(scenario) if load_metric(name).statistic in cell.sums]
+    if "scores" in cell.values:
+        asked += RANKING_METRICS
+    if "calibration" in cell.sums:
+        asked += CALIBRATION_METRICS
+    if "bertscore" in cell.sums:
+        asked.append("bertscore")
+    return tuple(name for name in asked if name not in names)
+
+
+def _ordered(lists: Iterable[Sequence[str]]) -> list[str]:
+    return list(dict.fromkeys(name for names in lists for name in names))
+
+
+def _with_tolerance(values: dict[str, Value], scenario: Scenario) -> dict[str, Value]:
+    tolerance = tolerance_of(scenario)
+    if tolerance is not None and "within_clinical" in values:
+        values["within_clinical"] = replace(values["within_clinical"], facts=tolerance.facts)
     return values
