@@ -31,7 +31,7 @@ class _ReferenceReader:
         return [text for _, text in reference_replies(self._bench, items, seed)]
 
 
-def demo(out: Path | str, *, seed: int = 0, console: Console | None = None) -> list[Path]:
+def demo(out: Path | str, *, seed: int = 0, patients: int | None = None, console: Console | None = None) -> list[Path]:
     """Run the whole chain on simulated images and return the scores folders, the reference model's first.
 
     Runs all baselines and an image-reading reference model trained on the benchmark's own train part; scores the
@@ -40,6 +40,7 @@ def demo(out: Path | str, *, seed: int = 0, console: Console | None = None) -> l
     Args:
         out: folder for the benchmark, the runs, the scores and the report; folders of an earlier demo are replaced.
         seed: of the simulation, the baselines, the model and the bootstrap.
+        patients: number of simulated patients, half of them for training; None = the benchmark's default.
         console: where to show progress and tables; None shows nothing.
 
     Raises:
@@ -54,7 +55,8 @@ def demo(out: Path | str, *, seed: int = 0, console: Console | None = None) -> l
     root = Path(out)
     bench = root / "bench"
     _say(console, "building the synthetic benchmark (simulated images, not clinical)")
-    build("synthetic", None, bench, seed=seed, overwrite=True)
+    options = {} if patients is None else {"patients": patients}
+    build("synthetic", None, bench, seed=seed, overwrite=True, **options)
     runs = root / "runs"
     _forget_runs(runs)
     for name in BASELINES:

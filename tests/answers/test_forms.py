@@ -10,6 +10,8 @@ from sonogauge.answers.place import PLACES, band_distance, is_near_edge, place_o
 from sonogauge.answers.vocabulary import spellings
 from sonogauge.tables import VALUE
 
+pytestmark = pytest.mark.part("answers")
+
 
 @pytest.mark.parametrize("name", ["choice", "multi_choice", "place", "number", "text"])
 def test_a_form_names_its_field_and_its_parser(name: str) -> None:

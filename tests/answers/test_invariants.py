@@ -16,6 +16,8 @@ from sonogauge.answers.place import PLACES
 from sonogauge.benchmarks.spec import load_spec
 from sonogauge.tables import REASONS
 
+pytestmark = pytest.mark.part("answers")
+
 OPTION_SETS = sorted({one.options for one in load_spec("u2bench").scenarios if one.options and one.options != PLACES})
 SPECS = [
     *(AnswerSpec("choice", options=options) for options in OPTION_SETS),

@@ -9,6 +9,8 @@ import pytest
 
 from sonogauge.answers import FORMS, NULL, AnswerSpec
 
+pytestmark = pytest.mark.part("answers")
+
 PLANES = AnswerSpec(
     "choice", options=("Fetal abdomen", "Fetal brain", "Fetal femur", "Fetal thorax"), letters=("A", "B", "C", "D")
 )

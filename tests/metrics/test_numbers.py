@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 from sonogauge.metrics import load_metric
 from sonogauge.metrics.numbers import median_error, scale, scaled_error_statistics, std_scaled, worst_error
 
+pytestmark = pytest.mark.part("metrics")
+
 
 def test_values_equal_numpy() -> None:
     errors = np.random.default_rng(0).normal(0.1, 0.2, size=50)

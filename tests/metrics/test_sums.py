@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from sonogauge.metrics.sums import Accumulator, GroupSums
 
+pytestmark = pytest.mark.part("metrics")
+
 ITEM = st.tuples(st.sampled_from("ab"), st.sampled_from(["p1", "p2", "p3", "p10"]), st.integers(0, 9))
 
 

@@ -15,6 +15,8 @@ from pycocoevalcap.rouge.rouge import Rouge
 
 from sonogauge.metrics.text import bleu4, bleu_statistics, rouge_l, rouge_l_scores
 
+pytestmark = pytest.mark.part("metrics")
+
 WORD = st.sampled_from(["the", "The", "liver", "is", "normal", "normal.", "no", "stone", "8", "mm,", "肝"])
 GAP = st.sampled_from([" ", " ", " ", "  ", "\n"])
 

@@ -28,6 +28,8 @@ from sonogauge.stats.intervals import (
 )
 from sonogauge.stats.resample import Resampler
 
+pytestmark = pytest.mark.part("intervals")
+
 DRAWS = 300
 
 

@@ -11,6 +11,8 @@ from sonogauge.metrics.sums import GroupSums
 from sonogauge.stats import resample
 from sonogauge.stats.resample import Resampler
 
+pytestmark = pytest.mark.part("intervals")
+
 
 def ids(count: int) -> list[str]:
     return [f"p{index:05d}" for index in range(count)]
