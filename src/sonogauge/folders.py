@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sonogauge._errors import BadInput
-from sonogauge.tables import SCHEMAS, TABLE_VERSION, key_of
+from sonogauge.tables import ADDED, SCHEMAS, TABLE_VERSION, key_of
 
 MANIFEST: Final = "manifest.json"
 _REMAKE: Final = "make the folder again"
@@ -282,14 +282,14 @@ class Folder:
         """Read a table whole, checked against its schema; raise BadInput for a damaged one."""
         path = self.file(name)
         with open_table(path, name) as file, _damage(path):
-            return _conform(file.read(columns=columns), name, path)
+            return _conform(file.read(columns=columns), name, path, columns)
 
     def batches(self, name: str, columns: list[str] | None = None, size: int = 8192) -> Iterator[pa.RecordBatch]:
         """Stream a table in record batches; raise BadInput where it is damaged."""
         path = self.file(name)
         with open_table(path, name) as file, _damage(path):
             for batch in file.iter_batches(batch_size=size, columns=columns):
-                yield from _conform(pa.Table.from_batches([batch]), name, path).to_batches()
+                yield from _conform(pa.Table.from_batches([batch]), name, path, columns).to_batches()
 
     def rows(self, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
         """Stream a table as dicts."""
@@ -297,7 +297,13 @@ class Folder:
             yield from batch.to_pylist()
 
 
-def _conform(table: pa.Table, name: str, file: Path) -> pa.Table:
+def _conform(table: pa.Table, name: str, file: Path, columns: list[str] | None) -> pa.Table:
+    for column in sorted(ADDED.get(name, frozenset()) & set(columns if columns is not None else SCHEMAS[name].names)):
+        if column not in table.column_names:
+            field = SCHEMAS[name].field(column)
+            table = table.append_column(field, pa.nulls(table.num_rows, field.type))
+    if columns is None:
+        table = table.select([column for column in SCHEMAS[name].names if column in table.column_names])
     # Another writer may have stored, say, int64 for int32: cast, and name the column where that fails.
     fields = [SCHEMAS[name].field(column) for column in table.column_names]
     try:
@@ -375,7 +381,7 @@ def open_table(path: Path | str, name: str) -> Iterator[pq.ParquetFile]:
         if kind != name:
             raise BadInput(f"this is a table of {kind}, not of {name}", file=file)
         for field in SCHEMAS[name]:
-            if field.name not in found.names:
+            if field.name not in found.names and field.name not in ADDED.get(name, ()):
                 raise BadInput(f"column missing in the {name} table", file=file, field=field.name)
         yield parquet
 

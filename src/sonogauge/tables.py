@@ -131,6 +131,9 @@ CASES: Final = _with_image_feature(
             ("measurements", pa.list_(MEASUREMENT)),
             ("texts", pa.list_(TEXT)),
             ("known_issues", STRINGS),
+            ("split", STRING),  # the source's own
+            ("frame", pa.int32()),  # number in its video or stack, from 0
+            ("meta", FACTS),
         ],
     )
 )
@@ -274,6 +277,8 @@ SCHEMAS: Final[dict[str, pa.Schema]] = {
     "verdicts": VERDICTS,
     "votes": VOTES,
 }
+# Columns added since the first tables were written: a table without them reads as one where they are null.
+ADDED: Final[dict[str, frozenset[str]]] = {"cases": frozenset({"split", "frame", "meta"})}
 
 
 def key_of(name: str) -> tuple[str, ...]:
