@@ -11,7 +11,7 @@ import numpy as np
 from sonogauge.benchmarks.composite import composite_draws, part
 from sonogauge.benchmarks.spec import BenchmarkSpec, Composite
 from sonogauge.metrics.base import Array
-from sonogauge.score.values import SLICES, ModelValues, Value, null
+from sonogauge.score.values import SLICES, ModelValues, Value, null, united
 from sonogauge.stats.intervals import Estimate, combine
 
 # Whose best defines "not looking" in a skill; random and not-visible join for the verdict.
@@ -72,13 +72,13 @@ def _composite(
         shares = np.array([weights[task] for task in tasks])
         estimates = [one.estimate for one in counted]
         if facts.skill:
-            estimate = _skill(spec, slice_name, tasks, metrics, shares, estimates, baselines)
+            estimate = _skill(spec, slice_name, tasks, metrics, shares, counted, baselines)
         else:
 
             def total(x: Array, metrics: list[str] = metrics, shares: Array = shares) -> Array:
                 return composite_draws(_parts(metrics, x), shares)
 
-            estimate = combine(estimates, total, names=tasks)
+            estimate = combine(estimates, total, names=tasks, groups=len(united(counted)))
     return Value(name, estimate, n, valid, excluded, datasets, None, f"{facts.weights}-weights")
 
 
@@ -92,7 +92,7 @@ def _skill(
     tasks: list[str],
     metrics: list[str],
     shares: Array,
-    estimates: list[Estimate],
+    own: list[Value],
     baselines: Mapping[str, ModelValues],
 ) -> Estimate:
     floor = []
@@ -109,7 +109,12 @@ def _skill(
         room = np.where(c < 1.0, 1.0 - c, np.nan)
         return composite_draws((d - c) / room, shares, clip=False)
 
-    return combine([*estimates, *floor], total, names=[*tasks, *(f"baseline of {task}" for task in tasks)])
+    return combine(
+        [*(one.estimate for one in own), *floor],
+        total,
+        groups=len(united(own)),
+        names=[*tasks, *(f"baseline of {task}" for task in tasks)],
+    )
 
 
 def best_baseline(
@@ -148,7 +153,7 @@ def verdicts(spec: BenchmarkSpec, values: ModelValues, baselines: Mapping[str, M
         def difference(x: Array, metric: str = metric) -> Array:
             return np.asarray(part(metric, x[..., 0]) - part(metric, x[..., 1]))
 
-        gap = combine([own.estimate, best[1].estimate], difference, names=["model", best[0]])
+        gap = combine([own.estimate, best[1].estimate], difference, names=["model", best[0]], groups=len(own.members))
         word = None
         if gap.low is not None and gap.high is not None:
             low, high = max(-1.0, gap.low), min(1.0, gap.high)
