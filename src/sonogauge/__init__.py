@@ -1,6 +1,6 @@
 """Build, run, score and compare ultrasound benchmarks for vision-language models.
 
-The public functions are loaded on first use: `build`, `run`, `score`, `report`.
+The public functions are loaded on first use: `build`, `run`, `score`, `compare`, `report`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from sonogauge._errors import BadInput
     from sonogauge.build import build
+    from sonogauge.compare import compare
     from sonogauge.report import report
     from sonogauge.run import run
     from sonogauge.score import score
@@ -20,12 +21,13 @@ if TYPE_CHECKING:
 _PUBLIC = {
     "BadInput": "sonogauge._errors",
     "build": "sonogauge.build",
+    "compare": "sonogauge.compare",
     "report": "sonogauge.report",
     "run": "sonogauge.run",
     "score": "sonogauge.score",
 }
 
-__all__ = ["BadInput", "__version__", "build", "report", "run", "score"]
+__all__ = ["BadInput", "__version__", "build", "compare", "report", "run", "score"]
 
 
 def __getattr__(name: str) -> Any:

@@ -13,7 +13,7 @@ IN_DOMAIN: Final = "trained in-domain"
 DASH: Final = "–"  # noqa: RUF001 - what a null value shows
 SUPERSCRIPTS: Final = "⁰¹²³⁴⁵⁶⁷⁸⁹"
 
-Unit = Literal["percent", "percent2", "total", "plain", "natural", "count"]
+Unit = Literal["percent", "percent2", "total", "plain", "natural", "count", "p"]
 
 _PERCENT = re.compile(
     r"(^|_)(accuracy|acc|precision|recall|f1|sensitivity|specificity|rouge|bertscore|within|out_of_range|share|rate|coverage|iou|dice)"
@@ -160,6 +160,8 @@ def _number(value: float, unit: Unit) -> str:
             shown = f"{value:.{max(0, min(3, 3 - len(str(int(abs(value))))))}f}"
         case "count":
             shown = f"{value:.0f}"
+        case "p":
+            shown = f"{value:.4f}" if value >= 0.0001 else f"{value:.1e}"
     return shown[1:] if shown.startswith("-") and not shown.strip("-0.") else shown
 
 

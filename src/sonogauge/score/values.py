@@ -100,17 +100,23 @@ def _cell_estimate(cell: Cell, name: str, metric: Metric | None, resampler: Resa
         if np.isnan(metric.function(values, np.ones(len(values)))):
             return null(metric.undefined)
         return estimate_order(metric, values, ordered.strata, ordered.groups, resampler)
-    sums = cell.sums.get(metric.statistic)
+    sums = metric_sums(cell, metric)
     if sums is None:
         return null(f"not counted for the answer form '{cell.form}'")
+    found = _bounded(estimate(metric, sums, resampler), name)
+    return replace(found, why_null=metric.undefined) if found.value is None else found
+
+
+def metric_sums(cell: Cell, metric: Metric) -> GroupSums | None:
+    """Return the sums of a cell that a metric is a function of; None where they were not counted."""
+    sums = cell.sums.get(metric.statistic)
+    if sums is None:
+        return None
     if metric.statistic == "confusion":
         sums = _classes_with_items(sums)
     elif metric.statistic != "hits":
         sums = _with_items(sums)
-    if metric.per_group is not None:
-        sums = replace(sums, values=metric.per_group(sums.values))
-    found = estimate(metric, sums, resampler)
-    return replace(found, why_null=metric.undefined) if found.value is None else found
+    return sums if metric.per_group is None else replace(sums, values=metric.per_group(sums.values))
 
 
 _NOTHING: Final = {
@@ -213,12 +219,16 @@ def _weighted(shares: Array, x: Array) -> Array:
     return np.asarray(x @ shares)
 
 
+_BOUNDS: Final = {"fraction": (0.0, 1.0), "agreement": (-1.0, 1.0), "correlation": (-1.0, 1.0)}
+
+
 def _bounded(found: Estimate, name: str) -> Estimate:
-    # A symmetric interval can leave the range of a fraction; the part outside it says nothing.
+    # A symmetric interval can leave the range of a fraction or a correlation; the part outside it says nothing.
     metric = metric_of(name)
-    if metric is None or metric.unit != "fraction" or found.low is None or found.high is None:
+    if metric is None or metric.unit not in _BOUNDS or found.low is None or found.high is None:
         return found
-    return replace(found, low=max(0.0, found.low), high=min(1.0, found.high))
+    least, most = _BOUNDS[metric.unit]
+    return replace(found, low=max(least, found.low), high=min(most, found.high))
 
 
 def _why_missing(missing: Sequence[str], parts: Mapping[str, Value]) -> str:
