@@ -18,6 +18,7 @@ from sonogauge.compare.sides import PRESENT, Counted, Ground, Side, count, make_
 from sonogauge.compare.slices import level_of
 from sonogauge.folders import Input, Manifest, new_folder, write_bytes
 from sonogauge.models.groups import load_cards
+from sonogauge.report.view import SIMULATED_NOTICE, SOURCES_NOTICE
 from sonogauge.score.compose import composite_values
 from sonogauge.score.values import Value
 from sonogauge.stats.corrections import CORRECTIONS, benjamini_hochberg, holm
@@ -175,13 +176,14 @@ def _head(ground: Ground, sides: Sequence[Side], variant: str) -> dict[str, Any]
     spec = ground.spec
     notices = [*spec.notices]
     if spec.simulated:
-        notices.insert(0, "Simulated, not clinical.")
+        notices = [SIMULATED_NOTICE, *(one for one in notices if not one.casefold().startswith("simulated"))]
     default = {one.key for one in spec.scenario_set(spec.default_set)}
     if ground.scenario_set == PRESENT and not default <= {one.key for one in ground.scenarios}:
         notices.append(
             f"Partial: {len(ground.scenarios)} of {len(default)} scenarios have items; "
             "totals do not compare with published ones."
         )
+    notices.append(SOURCES_NOTICE)
     return {
         "benchmark": spec.name,
         "version": spec.version,

@@ -86,10 +86,10 @@ class Counted:
 
 
 def read_sides(runs: Sequence[Path | str], bench: Path | str | None) -> tuple[list[Side], Folder]:
-    """Open runs of one benchmark and label them by their model, with the folder's name where two are the same.
+    """Open runs of one benchmark and label them by their model, with folder or path where two are the same.
 
     Raises:
-        BadInput: the same run twice, runs of different benchmarks, no way to tell two runs apart.
+        BadInput: the same run twice, runs of different benchmarks.
     """
     opened = [open_replies(Path(run), Path(bench) if bench is not None else None, None) for run in runs]
     first = opened[0][1]
@@ -106,14 +106,14 @@ def read_sides(runs: Sequence[Path | str], bench: Path | str | None) -> tuple[li
         if key in seen:
             raise BadInput("the same run twice", file=run, fix="name each run once")
         seen[key] = run
-    times = Tally(source.model for source, _ in opened)
-    labels = [
-        source.model if times[source.model] == 1 else f"{source.model} ({Path(run).name})"
-        for run, (source, _) in zip(runs, opened, strict=True)
-    ]
-    for run, label in zip(runs, labels, strict=True):
-        if labels.count(label) > 1:
-            raise BadInput(f"two runs of '{label}'", file=run, fix="give the run folders different names")
+    labels = [source.model for source, _ in opened]
+    # The folder's name tells two runs of a model apart, and where that is the same too, the whole path.
+    for told in (lambda run: Path(run).name, str):
+        often = Tally(labels)
+        labels = [
+            label if often[label] == 1 else f"{source.model} ({told(run)})"
+            for run, label, (source, _) in zip(runs, labels, opened, strict=True)
+        ]
     return [Side(label, source) for label, (source, _) in zip(labels, opened, strict=True)], first
 
 

@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from sonogauge.report.cells import Cell, Column, Table, Unit, View, count, text, unit_of
 
+NO_LEVEL = "(none)"
 CORRECTION_TITLES = {"holm": "p Holm", "bh": "p BH"}
 
 
@@ -32,6 +33,7 @@ def view_comparison(document: Mapping[str, Any]) -> View:
         ]
         tables = [
             _values(document),
+            _levels(document),
             _differences(document, "tasks", "Differences by task"),
             _differences(document, "totals", "Differences of totals"),
             *(
@@ -69,18 +71,29 @@ def _plain(value: float | None, unit: Unit, why: str | None = None) -> Cell:
 
 
 def _values(document: Mapping[str, Any]) -> Table:
-    tasks, totals = document["tasks"], document["totals"]
     labels = document["models"]
-    columns = [Column("model")]
-    columns += [Column(name, right=True) for name in totals]
-    columns += [Column(f"{task} {facts['metric']}", right=True) for task, facts in tasks.items()]
+    columns = [Column("value"), Column("n", right=True), *(Column(label, right=True) for label in labels)]
     rows = []
-    for label in labels:
-        row = [text(label)]
-        row += [_number(own[label], "total") for own in totals.values()]
-        row += [_number(one["models"].get(label), unit_of(one["metric"], task)) for task, one in tasks.items()]
-        rows.append(row)
+    for name, own in document["totals"].items():
+        rows.append([text(name), count(own[labels[0]]["n"]), *(_number(own[label], "total") for label in labels)])
+    for task, one in document["tasks"].items():
+        unit = unit_of(one["metric"], task)
+        cells = [_number(one["models"].get(label), unit) for label in labels]
+        rows.append([text(f"{task} {one['metric']}"), count(one["models"][labels[0]]["n"]), *cells])
     return Table.of("values", "Values", columns, rows)
+
+
+def _levels(document: Mapping[str, Any]) -> Table:
+    labels = document["models"]
+    columns = [Column(document["by"] or "level"), Column("value"), Column("n", right=True)]
+    columns += [Column(label, right=True) for label in labels]
+    rows = []
+    for one in document["levels"]:
+        unit = unit_of(one["metric"], one["task"])
+        cells = [_number(one["models"].get(label), unit) for label in labels]
+        number = count(one["models"][labels[0]]["n"])
+        rows.append([text(one["level"] or NO_LEVEL), text(f"{one['task']} {one['metric']}"), number, *cells])
+    return Table.of("levels", f"Values by {document['by']}", columns, rows)
 
 
 def _differences(document: Mapping[str, Any], family: str, title: str) -> Table:
@@ -112,7 +125,7 @@ def _differences(document: Mapping[str, Any], family: str, title: str) -> Table:
             notes.append("fewer than 20 groups: unreliable")
         arrow = " ↓" if one["direction"] == "down" else ""
         row = [text(one["first"]), text(one["second"]), text((one["task"] and f"{one['task']} ") + metric + arrow)]
-        row += [text(one["level"] or "(none)")] if by else []
+        row += [text(one["level"] or NO_LEVEL)] if by else []
         row += [
             count(one["n"]),
             count(one["groups"]),
@@ -197,14 +210,16 @@ def _ranks(document: Mapping[str, Any]) -> Table:
 
 def _left_out(document: Mapping[str, Any]) -> Table:
     labels: Sequence[str] = document["models"]
-    columns = [Column("without")]
-    columns += [Column(label, right=True) for label in labels]
+    whole = {one["label"]: one["rank"] for one in document["ranks"] if not one["task"]}
+    columns = [Column("without"), *(Column(label, right=True) for label in labels)]
+    moved = [one for one in document["left_out"] if any(one["ranks"][label] != whole.get(label) for label in labels)]
     rows = [
         [text(f"{one['task']}/{one['dataset']}"), *(text(f"{one['ranks'][label]:g}") for label in labels)]
-        for one in document["left_out"]
+        for one in moved
     ]
-    notes = ["Ranks on all tasks when one data set is left out."]
-    return Table.of("left_out", "Ranks without one data set", columns, rows, notes if rows else [])
+    tried = len(document["left_out"])
+    notes = [f"Ranks on all tasks when one data set is left out: {len(moved)} of {tried} data sets change them."]
+    return Table.of("left_out", "Ranks without one data set", columns, rows, notes if tried else [])
 
 
 def _declared(one: Mapping[str, Any]) -> Table:

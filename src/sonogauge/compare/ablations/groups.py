@@ -10,10 +10,11 @@ import numpy as np
 
 from sonogauge.benchmarks.composite import part
 from sonogauge.compare.ablations.base import Ablation, column, p_value, table
-from sonogauge.compare.pairs import Place, task_difference
+from sonogauge.compare.pairs import Place, Testing, task_difference
 from sonogauge.compare.sides import count, refuse_other_items
 from sonogauge.metrics.base import Array
 from sonogauge.models.groups import GROUPINGS, UNKNOWN, Cards, base_pairs, group_of
+from sonogauge.report.published import published_rows
 from sonogauge.stats.corrections import holm
 
 LEAST_MODELS: Final = 6
@@ -79,25 +80,50 @@ def groups_ablation(ablation: Ablation) -> dict[str, Any]:
                 adapted_rows,
                 *([] if adapted_rows else ["No model is here together with the one it was adapted from."]),
             ),
-            *group_tables(d, names, cards, ablation.testing.swaps, ablation.testing.seed, notes),
+            *group_tables(d, names, cards, ablation.testing, notes),
+            *_published_tables(ablation),
         ],
     }
+
+
+def _published_tables(ablation: Ablation) -> list[dict[str, Any]]:
+    """The same tables of published results, each model once: its leaderboard row, else that of a paper."""
+    spec = ablation.ground.spec
+    headlines = {(task, facts.headline) for task, facts in spec.tasks.items()}
+    d: dict[str, dict[str, float]] = {}
+    for row in sorted(published_rows(spec.name), key=lambda row: str(row["variant"]), reverse=True):
+        if (row["task"], row["metric"]) in headlines and row["model_group"] != "baseline" and not row["doubt"]:
+            d.setdefault(row["model"], {})[row["task"]] = float(part(row["metric"], row["value"]))
+    if not d:
+        return []
+    ordered = {model: {task: own[task] for task in spec.tasks if task in own} for model, own in sorted(d.items())}
+    notes = ["Published by others under their own protocol, not computed here; doubtful figures are left out."]
+    return group_tables(
+        ordered,
+        {name: name for name in ordered},
+        ablation.cards,
+        ablation.testing,
+        notes,
+        "published",
+        "Published results",
+    )
 
 
 def group_tables(
     d: Mapping[str, Mapping[str, float]],
     names: Mapping[str, str],
     cards: Cards,
-    swaps: int,
-    seed: int,
+    testing: Testing,
     notes: Sequence[str] = (),
+    key: str = "groups",
+    title: str = "Groups of models",
 ) -> list[dict[str, Any]]:
     """Return, for each grouping, means by group and task, and differences of groups.
 
     d: label of a model to task to d. names: label to the model's name. p: models exchanged between the groups, two-
     sided; none below six models a group.
     """
-    tasks = list(dict.fromkeys(task for own in d.values() for task in own))
+    tasks = sorted({task for own in d.values() for task in own})
     means: list[dict[str, Any]] = []
     gaps: list[dict[str, Any]] = []
     for grouping in GROUPINGS:
@@ -113,7 +139,9 @@ def group_tables(
                 values = [d[label][task] for label in groups[name] if task in d[label]]
                 row[task] = p_value(float(np.mean(values)) if values else None, "no model with this task")
             means.append(row)
-        for first, second in combinations(known, 2):
+        # A family is seldom more than a few sizes of one model; its mean is shown, but tested against nothing.
+        tested = [name for name in known if grouping != "family" and len(groups[name]) > 1]
+        for first, second in combinations(tested, 2):
             for task in tasks:
                 ours, theirs = (
                     np.array([d[label][task] for label in groups[name] if task in d[label]], dtype=np.float64)
@@ -126,14 +154,14 @@ def group_tables(
                         "second": second,
                         "task": task,
                         "models": f"{len(ours)} + {len(theirs)}",
-                        **_gap(ours, theirs, swaps, seed),
+                        **_gap(ours, theirs, testing),
                     }
                 )
     lead = [column("grouping", "by")]
     return [
         table(
-            "groups",
-            "Groups of models (mean d, model as unit)",
+            key,
+            f"{title} (mean d, model as unit)",
             [
                 *lead,
                 column("group", "group"),
@@ -145,8 +173,8 @@ def group_tables(
             *([] if means else ["No grouping has two known groups here."]),
         ),
         table(
-            "group_gaps",
-            "Differences of groups",
+            f"{key}_gaps",
+            f"{title}: differences",
             [
                 *lead,
                 *(column(name, name) for name in ("first", "second", "task", "models")),
@@ -159,12 +187,12 @@ def group_tables(
     ]
 
 
-def _gap(ours: Array, theirs: Array, swaps: int, seed: int) -> dict[str, Any]:
+def _gap(ours: Array, theirs: Array, testing: Testing) -> dict[str, Any]:
     if not len(ours) or not len(theirs):
         why = "no model with this task in one group"
         return {"difference": p_value(None, why), "p": p_value(None, why)}
     seen = float(ours.mean() - theirs.mean())
-    p = group_p(ours, theirs, swaps, seed)
+    p = group_p(ours, theirs, testing.swaps, testing.seed)
     return {"difference": p_value(seen, None), "p": p_value(p, FEW)}
 
 

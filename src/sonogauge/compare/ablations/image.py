@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -10,9 +9,8 @@ import numpy as np
 from sonogauge.compare.ablations.base import Ablation, column, p_value, shown, table
 from sonogauge.compare.pairs import Place, task_difference
 from sonogauge.compare.sides import Counted, Ground, count, value_cells
-from sonogauge.metrics.base import Array
 from sonogauge.score.values import Value, null
-from sonogauge.stats.intervals import Estimate, combine
+from sonogauge.stats.intervals import NO_VARIATION, Estimate, t_quantile
 
 VARIANTS: Final = ("no_image", "blank_image")
 
@@ -98,9 +96,31 @@ def share_kept(seen: Value, unseen: Value) -> Estimate:
         return null(seen.estimate.why_null or unseen.estimate.why_null or "not scored")
     if seen.estimate.low is None or seen.estimate.low <= chance:
         return null("with the image not above chance")
-    return combine([seen.estimate, unseen.estimate], partial(_kept, chance), names=("with", "without"))
+    found = fieller(unseen.estimate, seen.estimate, chance)
+    return found if found is not None else null("with the image not above chance")
 
 
-def _kept(chance: float, values: Array) -> Array:
-    room = values[..., 0] - chance
-    return np.asarray(np.divide(values[..., 1] - chance, room, out=np.full(room.shape, np.nan), where=room > 0))
+def fieller(above: Estimate, below: Estimate, zero: float) -> Estimate | None:
+    """Estimate (above - zero) / (below - zero) under the shared draws, or None where the denominator may be 0.
+
+    The 95 % interval holds the ratios k for which (above - zero) - k (below - zero) lies within t standard errors of
+    0, with variances and covariance of the draws. Source: Fieller 1954, JRSS B 16:175-185.
+    """
+    assert above.value is not None and below.value is not None
+    a, b = above.value - zero, below.value - zero
+    groups, df = max(above.groups, below.groups), max(1.0, min(above.df, below.df))
+    if above.draws is None or below.draws is None:
+        return Estimate(a / b, None, None, groups, df, False, above.why_null or below.why_null)
+    usable = ~(np.isnan(above.draws) | np.isnan(below.draws))
+    (var_a, cov), (_, var_b) = np.cov(above.draws[usable], below.draws[usable], bias=True)
+    square = t_quantile(df) ** 2
+    lead = b * b - square * var_b
+    if b <= 0 or lead <= 0:
+        return None
+    middle = a * b - square * cov
+    root = np.sqrt(max(middle * middle - lead * (a * a - square * var_a), 0.0))
+    low, high = float((middle - root) / lead), float((middle + root) / lead)
+    reliable = above.reliable and below.reliable
+    if high - low <= 1e-12:
+        return Estimate(a / b, None, None, groups, df, reliable, NO_VARIATION)
+    return Estimate(a / b, low, high, groups, df, reliable, None, None, "Fieller, bootstrap variances, t")

@@ -18,7 +18,7 @@ from sonogauge.stats.intervals import combine
 
 DEFINITION: Final = (
     "exact = the whole reply is one offered option, or its letter where letters are shown, after normalisation "
-    "(markup, thinking, letter case, outer punctuation removed); extractable = the strict parser reads one option from it"
+    "(markup, thinking, letter case, outer punctuation removed); extractable = the strict parser reads one option"
 )
 MACRO: Final = "macro over data sets"
 CASES: Final = "all cases"
