@@ -129,6 +129,13 @@ def score_command(
     tolerance: Annotated[float | None, typer.Option(help="Tolerance of numbers on the scaled range.")] = None,
     failure_error: Annotated[str | None, typer.Option(help="Error of an unreadable number: worst or one.")] = None,
     baselines: Annotated[bool, typer.Option(help="Score the non-reading baselines beside it.")] = True,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Slice by a column of items or cases, for example anatomy; repeatable.")
+    ] = None,
+    min_n: Annotated[int, typer.Option(help="Fewest items of a part that counts in the gap between parts.")] = 20,
+    prevalence: Annotated[float | None, typer.Option(help="Prevalence for predictive values.")] = None,
+    bertscore: Annotated[Path | None, typer.Option(help="Folder of a local encoder, for BERTScore.")] = None,
+    bertscore_layer: Annotated[int | None, typer.Option(help="Layer of that encoder.")] = None,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -159,6 +166,11 @@ def score_command(
             tolerance=tolerance,
             failure_error=failure_error,
             baselines=baselines,
+            by=by or (),
+            min_n=min_n,
+            prevalence=prevalence,
+            bertscore=bertscore,
+            bertscore_layer=bertscore_layer,
             overwrite=overwrite,
         )
         if as_json:
@@ -181,6 +193,76 @@ def _console() -> Console:
 
     # A pipe has no width of its own; tables must not be cut in it.
     return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=160)
+
+
+@app.command("score-table")
+def score_table_command(
+    file: Annotated[Path, typer.Argument(help="Predictions: csv, tsv, jsonl, json, parquet or xlsx.")],
+    truth: Annotated[str | None, typer.Option(help="Column with the right answers.")] = None,
+    prediction: Annotated[str | None, typer.Option(help="Column with the replies, as the model gave them.")] = None,
+    answer: Annotated[str | None, typer.Option(help="choice, multi_choice, number or text.")] = None,
+    options: Annotated[str | None, typer.Option(help="Options of a choice, comma-separated; else the truths.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column with the patient, the unit of resampling.")] = None,
+    stratum: Annotated[str | None, typer.Option(help="Column with the source data set.")] = None,
+    by: Annotated[list[str] | None, typer.Option(help="Column to slice by; repeatable.")] = None,
+    low: Annotated[float | None, typer.Option(help="Lower end of the range of a number.")] = None,
+    high: Annotated[float | None, typer.Option(help="Upper end of the range of a number.")] = None,
+    unit: Annotated[str, typer.Option(help="Unit of a number.")] = "",
+    tolerance: Annotated[float, typer.Option(help="Tolerance of numbers on the scaled range.")] = 0.1,
+    id: Annotated[str | None, typer.Option(help="Column that names the row.")] = None,
+    truth_file: Annotated[Path | None, typer.Option(help="File with the truths, joined by id.")] = None,
+    where: Annotated[list[str] | None, typer.Option(help="COLUMN=VALUE of rows to keep; repeatable.")] = None,
+    positive: Annotated[str | None, typer.Option(help="Options that make a test positive, comma-separated.")] = None,
+    ordinal: Annotated[str | None, typer.Option(help="Options in their order, comma-separated.")] = None,
+    prevalence: Annotated[float | None, typer.Option(help="Prevalence for predictive values.")] = None,
+    min_n: Annotated[int, typer.Option(help="Fewest items of a part that counts in the gap between parts.")] = 20,
+    draws: Annotated[int, typer.Option(help="Bootstrap draws.")] = 10_000,
+    processes: Annotated[int, typer.Option(help="Processes that parse.")] = 1,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Score a prediction file of any tool: metrics, intervals and slices. VLMEvalKit result files need no option.
+
+    Example: sonogauge score-table preds.csv --truth label --prediction reply --answer choice --group patient --by sex
+
+    Example: sonogauge score-table preds.json --truth-file key.json --truth answer --answer choice --json
+    """
+    from sonogauge.score.table import score_table
+    from sonogauge.score.table_text import table_lines
+
+    def several(text: str | None) -> list[str]:
+        return [one.strip() for one in text.split(",") if one.strip()] if text else []
+
+    scores = score_table(
+        file,
+        truth=truth,
+        prediction=prediction,
+        answer=answer,
+        options=several(options),
+        group=group,
+        stratum=stratum,
+        by=by or (),
+        low=low,
+        high=high,
+        unit=unit,
+        tolerance=tolerance,
+        id=id,
+        truth_file=truth_file,
+        where=where or (),
+        positive=several(positive),
+        ordinal=several(ordinal),
+        prevalence=prevalence,
+        min_n=min_n,
+        draws=draws,
+        seed=seed,
+        processes=processes,
+    )
+    _say(*(f"! {notice}" for notice in scores.notices))
+    if as_json:
+        _print_json(scores.to_json())
+        return
+    for line in table_lines(scores, unit):
+        print(line)
 
 
 @app.command("report")

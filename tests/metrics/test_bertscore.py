@@ -6,10 +6,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from tests.shared import ABSENT_EXTRA, require_extra
 
 from sonogauge._errors import BadInput
 from sonogauge.metrics.bertscore import bertscore_scores
-from tests.shared import ABSENT_EXTRA, require_extra
 
 pytestmark = pytest.mark.part("metrics")
 

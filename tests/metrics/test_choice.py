@@ -24,6 +24,8 @@ from sonogauge.metrics.choice import (
 from sonogauge.metrics.numbers import scaled_error_statistics
 from sonogauge.metrics.probability import calibration_statistics, normalised
 
+pytestmark = pytest.mark.part("metrics")
+
 
 def answers(seed: int, items: int = 60, options: int = 5) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)

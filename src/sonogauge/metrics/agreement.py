@@ -262,7 +262,7 @@ def _icc(sums: Any) -> Any:
     statistic="pairs",
     direction="up",
     identity=1.0,
-    interval="studentised",
+    interval="averaged",
     unit="agreement",
     gradient=complex_step(_icc),
     source="Shrout & Fleiss 1979, doi:10.1037/0033-2909.86.2.420, ICC(2,1)",

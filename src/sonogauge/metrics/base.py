@@ -146,4 +146,6 @@ def safe_ratio(numerator: Any, denominator: Any) -> Any:
     """Divide real or complex arrays; NaN where the denominator is 0."""
     numerator, denominator = np.broadcast_arrays(numerator, denominator)
     zero = np.real(denominator) == 0
-    return np.where(zero, np.nan, numerator / np.where(zero, 1.0, denominator))
+    # A complex NaN divides with a warning, a real one without.
+    with np.errstate(invalid="ignore"):
+        return np.where(zero, np.nan, numerator / np.where(zero, 1.0, denominator))

@@ -29,7 +29,7 @@ def _pearson(sums: Any) -> Any:
     statistic="pairs",
     direction="up",
     identity=1.0,
-    interval="studentised",
+    interval="averaged",
     unit="correlation",
     gradient=complex_step(_pearson),
     source="Pearson 1895, doi:10.1098/rspl.1895.0041",

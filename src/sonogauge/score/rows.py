@@ -9,6 +9,7 @@ from typing import Any
 from sonogauge import __version__
 from sonogauge.answers import FORMS
 from sonogauge.benchmarks.spec import BenchmarkSpec
+from sonogauge.score.slices import gap_slice, gaps
 from sonogauge.score.values import ModelValues, Value, metric_of
 
 
@@ -61,6 +62,20 @@ def metric_rows(
         yield _row(context, "", "", slice_name, name, value)
 
 
+def slice_rows(context: RowContext, parts: Mapping[str, ModelValues], min_n: int) -> Iterator[dict[str, Any]]:
+    """Yield rows of the task values on each part of the items ("column=value"), and of the gaps between the parts."""
+    by_task: dict[str, dict[str, Mapping[str, Value]]] = {}
+    for part, values in parts.items():
+        for (_, task), metrics in values.tasks.items():
+            by_task.setdefault(task, {})[part] = metrics
+            for name, value in metrics.items():
+                yield _row(context, task, "", part, name, value)
+    for task, own in by_task.items():
+        names = dict.fromkeys(name for metrics in own.values() for name in metrics)
+        for column, value in gaps(own, list(names), min_n):
+            yield _row(context, task, "", gap_slice(column), value.metric, value)
+
+
 def _row(context: RowContext, task: str, dataset: str, slice_name: str, name: str, value: Value) -> dict[str, Any]:
     estimate = value.estimate
     metric = metric_of(name)
@@ -83,7 +98,7 @@ def _row(context: RowContext, task: str, dataset: str, slice_name: str, name: st
         "groups": estimate.groups,
         "reliable": estimate.reliable,
         "signature": signature(context, task, value, name),
-        "direction": metric.direction if metric else "up",
+        "direction": metric.direction if metric else "down" if name.endswith("_gap") else "up",
         "chance": value.chance,
         "origin": context.origin,
         "datasets": list(value.datasets),
