@@ -17,6 +17,7 @@ PARTS: Final[dict[str, str]] = {
     "baselines": "random, majority, prior, constant, not-visible, oracle",
     "run": "a benchmark answered by a model",
     "metrics": "statistics of a reply and functions of their sums",
+    "clinical content": "facts of reports and captions: negation, side, place, size, grade, inventions",
     "intervals": "clustered intervals of metrics and composites",
     "score strict": "replies to scores, the honest protocol",
     "score published": "replies to scores as the benchmark's own scorer counts",

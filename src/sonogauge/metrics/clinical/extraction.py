@@ -18,11 +18,15 @@ from typing import Final
 from sonogauge.metrics.clinical.details import Size, clock_positions, grade_value, sizes
 from sonogauge.metrics.clinical.facts import Fact, Polarity, merge
 from sonogauge.metrics.clinical.lexicon import Lexicon, Term, load_lexicon, tokenize
+from sonogauge.metrics.clinical.redundancy import absorb
 from sonogauge.metrics.clinical.sentences import ABSENT, PRESENT, Mention, Sentence, read_sentence, split
 
 _POLARITY: Final[tuple[Polarity, ...]] = ("present", "uncertain", "absent")
 # Tokens between things that belong together.
-_FEATURE_REACH, _PHRASE_REACH, _BEFORE_LESION, _BEFORE_SIZE_OWNER = 8, 6, 8, 6
+_FEATURE_REACH, _PHRASE_REACH, _BEFORE_LESION, _BEFORE_SIZE_OWNER = 8, 8, 8, 6
+# "Left kidney: …" speaks for the sentences that follow, "a stone in the left kidney" does not.
+_AT_THE_FRONT: Final = 2
+_COMMAS: Final = frozenset({",", "the"})
 _JOINS: Final = frozenset({",", "、", "/", "&", "and", "or", "the", "和", "及", "与"})
 
 
@@ -92,9 +96,8 @@ def _read(text: str, lexicon: Lexicon) -> Reading:
         sections.update(lexicon.findings[fact.finding].section for fact in found)
         sections.update(lexicon.features[mention.term.name][1] for mention in sentence.of("feature"))
         sections.update(mention.term.name for mention in sentence.of("section"))
-    return Reading(
-        tuple(merge(facts)), tuple(sorted(named, key=lambda organ: (-named[organ], organ))), frozenset(sections)
-    )
+    organs = tuple(sorted(named, key=lambda organ: (-named[organ], organ)))
+    return Reading(tuple(absorb(merge(facts), lexicon)), organs, frozenset(sections))
 
 
 class _SentenceReader:
@@ -204,15 +207,25 @@ class _SentenceReader:
     def _organ_groups(self) -> Iterator[list[Mention]]:
         """Yield the organs of the sentence, those of one list together: "liver, spleen and kidneys"."""
         group: list[Mention] = []
+        listed = False
         sides = {position for side in self.sentence.of("side") for position in range(side.start, side.stop)}
         for organ in self.organs:
             between = range(group[-1].stop, organ.start) if group else range(0)
-            if group and not all(self.sentence.words[at] in _JOINS or at in sides for at in between):
-                yield group
-                group = []
+            words = {self.sentence.words[at] for at in between if at not in sides}
+            if group and not (words and words <= _JOINS):
+                yield from self._closed(group, listed)
+                group, listed = [], False
             group.append(organ)
-        if group:
+            listed = listed or not words.isdisjoint(_JOINS - _COMMAS)
+        yield from self._closed(group, listed)
+
+    @staticmethod
+    def _closed(group: list[Mention], listed: bool) -> Iterator[list[Mention]]:
+        """Yield a list of organs whole if an "and" holds it together, else organ by organ."""
+        if listed:
             yield group
+        else:
+            yield from ([organ] for organ in group)
 
     def _pick(self, mention: Mention, among: Sequence[Mention], *, segment_only: bool = False) -> Mention | None:
         """Return which of some mentions belongs to one.
@@ -222,7 +235,7 @@ class _SentenceReader:
         """
         sentence, lexicon = self.sentence, self.lexicon
         behind = next((one for one in among if one.start >= mention.stop), None)
-        if behind is not None and behind.start - mention.stop <= _PHRASE_REACH + 2:
+        if behind is not None and behind.start - mention.stop <= _PHRASE_REACH:
             between = sentence.words[mention.stop : behind.start]
             linked = any(word in lexicon.words["prepositions"] for word in between)
             broken = any(word in ",、;" for word in between) or any(
@@ -412,5 +425,5 @@ class _SentenceReader:
         elif self.structures and self.structures[-1].term.organ is not None:
             context.organs = (self.structures[-1].term.organ,)
             context.side = None
-        if sides:
-            context.side = sides[-1].term.name
+        if sides and sides[0].start <= _AT_THE_FRONT:
+            context.side = sides[0].term.name

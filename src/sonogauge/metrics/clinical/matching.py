@@ -9,7 +9,8 @@ not differ (a fact that names no organ or structure agrees with any). No fact be
 3. A fact is paired with one of a more general finding (`is` in the lexicon, without the root `abnormality`) of equal
    polarity: "cyst" and "focal lesion".
 4. A present fact is paired with an absent one of a more general finding, the root included: "cyst" against "no focal
-   lesion" or "normal". Organ and structure must agree as above, sides must not differ.
+   lesion" or "normal". Organ and structure must agree as above, sides must not differ, and the denial must be about the
+   whole organ or the same structure.
 5. A reply fact left over that contradicts any reference fact by key or by rule 4 is a contradiction, so that saying a
    thing and its opposite gains nothing.
 
@@ -195,6 +196,8 @@ class _Matcher:
         if {ours.polarity, theirs.polarity} != {"present", "absent"} or not _agree(ours.side, theirs.side):
             return False
         present, absent = (ours, theirs) if ours.polarity == "present" else (theirs, ours)
+        if absent.structure is not None and absent.structure != present.structure:
+            return False  # a normal nipple does not deny a cyst of the breast
         return self._is_a(present.finding, absent.finding)
 
     def _contradicts(self, ours: Fact, theirs: Fact) -> bool:

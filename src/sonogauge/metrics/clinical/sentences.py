@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +14,8 @@ ABSENT: Final = 2
 _CUES: Final = frozenset({"deny", "deny_next", "deny_before", "doubt", "doubt_before"})
 # Reaches in tokens: they keep the work linear in the length of any text.
 _REACH, _LIST_REACH, _NEXT_REACH = 60, 40, 5
+# A longer sentence is cut: relations inside a sentence are looked for pair by pair.
+_LONGEST: Final = 150
 _STOPS: Final = frozenset(";:()")
 _BOUNDARIES: Final = frozenset(",、;:()")
 
@@ -53,16 +56,16 @@ def split(text: str, tokens: list[Token], lexicon: Lexicon) -> list[list[Token]]
     result: list[list[Token]] = []
     current: list[Token] = []
     for position, (word, start, end) in enumerate(tokens):
-        ends = False
+        ends = len(current) >= _LONGEST
         if word == "\n":
             following = tokens[position + 1] if position + 1 < len(tokens) else None
             goes_on = following is not None and text[following[1]].isascii() and text[following[1]].islower()
-            ends = not goes_on or (bool(current) and current[-1][0] == ":")
+            ends = ends or not goes_on or (bool(current) and current[-1][0] == ":")
         elif word in "!?":
             ends = True
         elif word == ".":
             inner = text[start] == "." and end < len(text) and text[end].isascii() and text[end].isalnum()
-            ends = not inner and not (current and current[-1][0] in abbreviations)
+            ends = ends or (not inner and not (current and current[-1][0] in abbreviations))
         else:
             current.append((word, start, end))
         if ends and current:
@@ -100,13 +103,27 @@ def _mark(sentence: Sentence, at: dict[int, Mention], lexicon: Lexicon) -> None:
     for kind, value in (("doubt", UNCERTAIN), ("deny", ABSENT), ("deny_next", ABSENT)):
         for cue in sentence.of(kind):
             stop = _forward(sentence, at, cue, lexicon, _NEXT_REACH if kind == "deny_next" else _REACH)
-            for position in range(cue.stop, stop):
+            for position in _reached(sentence, cue.stop, stop, lexicon):
                 certainty[position] = max(certainty[position], value)
     for kind, value in (("doubt_before", UNCERTAIN), ("deny_before", ABSENT)):
         for cue in sentence.of(kind):
             for position in range(_backward(sentence, at, cue, lexicon), cue.start):
                 # "No mass is unlikely" stays a denial; "cannot be excluded" softens what nothing else denies.
                 certainty[position] = max(certainty[position], value)
+
+
+def _reached(sentence: Sentence, start: int, stop: int, lexicon: Lexicon) -> Iterator[int]:
+    """Yield the tokens that a cue speaks of: not those of "behind the mass", up to the next comma or "or"."""
+    words, grammar = sentence.words, lexicon.words
+    known = False
+    for position in range(start, stop):
+        word = words[position]
+        if word in ",、" or word in grammar["conjunctions"]:
+            known = False
+        elif word in grammar["definite"] and position > start and words[position - 1] in grammar["prepositions"]:
+            known = True
+        if not known:
+            yield position
 
 
 def _forward(sentence: Sentence, at: dict[int, Mention], cue: Mention, lexicon: Lexicon, reach: int) -> int:
