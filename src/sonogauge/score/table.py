@@ -1,0 +1,355 @@
+"""Scores of any prediction file of any tool: one table with truths and predictions, no benchmark needed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from sonogauge._errors import BadInput
+from sonogauge.answers import AnswerSpec, Parsed
+from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, Task
+from sonogauge.items import Item
+from sonogauge.score.cells import Cell, CellKey, count_judged
+from sonogauge.score.replies import Reply
+from sonogauge.score.rows import RowContext, signature
+from sonogauge.score.slices import MIN_N, gaps, part_name, refuse_many, sorted_parts
+from sonogauge.score.table_parse import parse_rows
+from sonogauge.score.table_rows import Row, TableColumns, read_rows
+from sonogauge.score.values import SLICES, Value, evaluate
+from sonogauge.stats.resample import Resampler
+
+TASK: Final = "table"
+FORMS: Final = ("choice", "multi_choice", "number", "text")
+_METRICS: Final[dict[str, tuple[str, ...]]] = {
+    "choice": ("accuracy", "balanced_accuracy", "macro_f1", "macro_precision", "macro_recall", "kappa"),
+    "multi_choice": ("accuracy",),
+    "number": ("mae", "rmse", "median_error", "bias", "loa_low", "loa_high", "icc", "pearson", "spearman"),
+    "text": ("bleu4", "bleu_sacre", "rouge_l", "rouge_l_beta1"),
+}
+_RANGED: Final = (
+    "rmse_scaled",
+    "mae_scaled",
+    "std_scaled",
+    "bias_scaled",
+    "within_tolerance",
+    "reference_out_of_range",
+    "prediction_out_of_range",
+)
+
+
+@dataclass(frozen=True)
+class TableScores:
+    """What scoring a table found.
+
+    values: by metric; parts: by "column=value" and metric; gaps: by column and metric.
+    """
+
+    file: Path
+    form: str
+    n: int
+    valid: int
+    groups: int
+    values: dict[str, Value]
+    signatures: dict[str, str]
+    failures: dict[str, int]
+    notices: tuple[str, ...] = ()
+    parts: dict[str, dict[str, Value]] = field(default_factory=dict)
+    gaps: dict[str, dict[str, Value]] = field(default_factory=dict)
+    baselines: dict[str, float] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the object that `--json` prints, with the single task code "table"."""
+        task: dict[str, Any] = {
+            "n": self.n,
+            "valid": self.valid,
+            "excluded": 0,
+            "metrics": {name: self._one(name, value) for name, value in self.values.items()},
+            "datasets": {},
+        }
+        if self.parts:
+            task["slices"] = {
+                part: {name: self._one(name, value) for name, value in values.items()}
+                for part, values in self.parts.items()
+            }
+            task["gaps"] = {
+                column: {name: self._one(name, value) for name, value in values.items()}
+                for column, values in self.gaps.items()
+            }
+        return {
+            "benchmark": None,
+            "protocol": "strict",
+            "scenarios": TASK,
+            "partial": False,
+            "tasks": {TASK: task},
+            "composites": {},
+            "baselines": {name: {TASK: value} for name, value in self.baselines.items()},
+            "failures": self.failures,
+            "notices": list(self.notices),
+        }
+
+    def _one(self, name: str, value: Value) -> dict[str, Any]:
+        estimate = value.estimate
+        return {
+            "value": estimate.value,
+            "low": estimate.low,
+            "high": estimate.high,
+            "n": value.n,
+            "valid": value.valid,
+            "groups": estimate.groups,
+            "reliable": estimate.reliable,
+            "signature": self.signatures.get(name, ""),
+            "why_null": estimate.why_null,
+        }
+
+
+def score_table(
+    file: Path | str,
+    *,
+    truth: str | None = None,
+    prediction: str | None = None,
+    answer: str | None = None,
+    options: Sequence[str] = (),
+    group: str | None = None,
+    stratum: str | None = None,
+    by: Sequence[str] = (),
+    low: float | None = None,
+    high: float | None = None,
+    unit: str = "",
+    tolerance: float = 0.1,
+    id: str | None = None,
+    truth_file: Path | str | None = None,
+    where: Sequence[str] = (),
+    positive: Sequence[str] = (),
+    ordinal: Sequence[str] = (),
+    prevalence: float | None = None,
+    min_n: int = MIN_N,
+    draws: int = 10_000,
+    seed: int = 0,
+    processes: int = 1,
+) -> TableScores:
+    """Score a file of predictions under the strict protocol.
+
+    Args:
+        file: csv, tsv, jsonl, json, parquet or xlsx; a result file of VLMEvalKit needs no further argument.
+        truth: column with the right answers; for `multi_choice` a list, or options joined by comma.
+        prediction: column with the replies, as the model gave them.
+        answer: "choice", "multi_choice", "number" or "text".
+        options: of a choice; by default the distinct truths. Single capital letters are read as letters.
+        group: column with the patient, the unit of resampling; by default each row is its own.
+        stratum: column with the source data set.
+        by: columns to slice by.
+        low: lower end of the range of a number; with `high` it gives scaled errors, and failures their worst error.
+        high: upper end.
+        unit: of a number.
+        tolerance: on the scaled value.
+        id: column that names the row; with it doubled and missing ids are refused.
+        truth_file: file with the truths, joined by `id`; an id without a prediction is a failure.
+        where: "COLUMN=VALUE", rows to keep.
+        positive: options that make a test positive: sensitivity, specificity, likelihood ratios, predictive values.
+        ordinal: options in their order: weighted kappa, mean grade error.
+        prevalence: at which predictive values are given; by default that of the rows.
+        min_n: parts with fewer items take no part in a gap.
+        draws: of the bootstrap.
+        seed: of the bootstrap.
+        processes: that parse; more than one needs a main module that can be imported.
+
+    Raises:
+        BadInput: naming file, row, field and what to do.
+    """
+    if draws < 100:
+        raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
+    columns = TableColumns.find(
+        Path(file), truth, prediction, answer, options, group, stratum, by, id, truth_file, where
+    )
+    if columns.form not in FORMS:
+        raise BadInput(f"no answer form '{columns.form}' for tables", field="answer", fix="use " + ", ".join(FORMS))
+    spec = _spec_of(columns, options, low, high, unit, tolerance)
+    _check_scales(columns, spec, positive, ordinal)
+    scenario = Scenario(
+        task=TASK,
+        dataset=TASK,
+        options=spec.options,
+        low=low,
+        high=high,
+        unit=unit,
+        positive=tuple(positive),
+        ordinal=tuple(ordinal),
+    )
+    bench = _benchmark(columns, spec, scenario)
+    counted = _count(columns, spec, scenario, by, processes)
+    cell = next(iter(counted[""].values()))
+    resampler = Resampler.for_sums(next(iter(cell.sums.values())), draws=draws, seed=seed)
+    found = {
+        part: evaluate(
+            bench,
+            {(TASK, TASK): one},
+            [scenario],
+            resampler,
+            need_all=False,
+            slices={"": SLICES[""]},
+            prevalence=prevalence,
+        ).cells[TASK, TASK]
+        for part, one in ((part, next(iter(counted[part].values()))) for part in ("", *sorted_parts(counted)))
+    }
+    values = found.pop("")
+    context = RowContext(bench, "", "strict", "", "table", "computed", draws, seed)
+    differences: dict[str, dict[str, Value]] = {}
+    for column, value in gaps(found, list(values), min_n):
+        differences.setdefault(column, {})[value.metric] = value
+    signatures = {name: signature(context, TASK, value, name) for name, value in values.items()}
+    signatures |= {
+        name: signature(context, TASK, value, name) for own in differences.values() for name, value in own.items()
+    }
+    return TableScores(
+        file=Path(file),
+        form=columns.form,
+        n=cell.n,
+        valid=cell.valid,
+        groups=len(cell.members),
+        values=values,
+        signatures=signatures,
+        failures=dict(sorted(cell.reasons.items())),
+        notices=tuple(_notices(columns, options, spec, cell, low is not None)),
+        parts=found,
+        gaps=differences,
+        baselines=_majority(cell),
+    )
+
+
+def _spec_of(
+    columns: TableColumns,
+    options: Sequence[str],
+    low: float | None,
+    high: float | None,
+    unit: str,
+    tolerance: float,
+) -> AnswerSpec:
+    if columns.form == "number":
+        if (low is None) != (high is None) or (low is not None and high is not None and not low < high):
+            raise BadInput(f"no range from {low} to {high}", field="low", fix="give --low and --high, low below high")
+        return AnswerSpec("number", low=low, high=high, unit=unit, tolerance=tolerance)
+    if columns.form == "text":
+        return AnswerSpec("text")
+    chosen = tuple(options) or columns.options()
+    doubled = sorted({one for one in chosen if chosen.count(one) > 1})
+    if doubled:
+        raise BadInput(f"the option '{doubled[0]}' stands twice", field="options", fix="name each option once")
+    letters = chosen if all(len(one) == 1 and one.isascii() and one.isupper() for one in chosen) else ()
+    return AnswerSpec(columns.form, chosen, letters)
+
+
+def _check_scales(columns: TableColumns, spec: AnswerSpec, positive: Sequence[str], ordinal: Sequence[str]) -> None:
+    for name, chosen in (("positive", positive), ("ordinal", ordinal)):
+        if chosen and columns.form != "choice":
+            raise BadInput(f"a {columns.form} answer has no options", field=name, fix="leave it out")
+        for one in chosen:
+            if one not in spec.options:
+                raise BadInput(
+                    f"'{one}' is no option", field=name, fix="the options are " + ", ".join(spec.options[:30])
+                )
+    if positive and set(spec.options) <= set(positive):
+        raise BadInput("every option is positive", field="positive", fix="leave at least one out")
+
+
+def _benchmark(columns: TableColumns, spec: AnswerSpec, scenario: Scenario) -> BenchmarkSpec:
+    metrics = _METRICS[columns.form]
+    if columns.letters:
+        # A letter stands for another option in each row, so classes have no meaning across rows.
+        metrics = ("accuracy",)
+    elif columns.form == "number" and spec.low is not None:
+        metrics = (*_RANGED[:5], *metrics, *_RANGED[5:])
+    return BenchmarkSpec(
+        name="table",
+        version="1",
+        title=f"predictions of {columns.file.name}",
+        tasks={TASK: Task(title="predictions of a table", form=columns.form, metrics=metrics)},
+        scenarios=(scenario,),
+    )
+
+
+def _count(
+    columns: TableColumns, spec: AnswerSpec, scenario: Scenario, by: Sequence[str], processes: int
+) -> dict[str, dict[CellKey, Cell]]:
+    parts: dict[str, set[str]] = {column: set() for column in by}
+
+    def slices_of(item: Item) -> list[str]:
+        names = [part_name(column, item.meta[column]) for column in by]
+        for column, name in zip(by, names, strict=True):
+            parts[column].add(name)
+            if len(parts[column]) % 64 == 1:
+                refuse_many(column, len(parts[column]))
+        return names
+
+    parameters = {"tolerance": spec.tolerance, "failure_error": "worst", "open_range": True}
+    counted = count_judged(
+        _judged(columns, spec, processes),
+        {(TASK, TASK): spec.options},
+        columns.file.stem,
+        parameters,
+        None,
+        [scenario],
+        slices_of if by else None,
+    )
+    if not counted[""]:
+        raise BadInput(
+            "no rows to score", file=columns.file, fix="check --where" if columns.where else "the table is empty"
+        )
+    return counted
+
+
+def _judged(columns: TableColumns, spec: AnswerSpec, processes: int) -> Iterator[tuple[Item, Reply, Parsed]]:
+    reply = Reply("", "", 0, "", "ok", None)
+    known = {option: {"choices": (option,)} for option in spec.options}
+    chance = 1.0 / len(spec.options) if columns.form == "choice" and spec.options else None
+    for row, parsed in parse_rows(read_rows(columns, spec), spec, processes):
+        yield _item(row, spec, known, chance), reply, parsed
+
+
+def _item(row: Row, spec: AnswerSpec, known: Mapping[str, Mapping[str, Any]], chance: float | None) -> Item:
+    reference = known[row.truth] if spec.form == "choice" else {_FIELDS[spec.form]: row.truth}
+    return Item(
+        item_id="",
+        task=TASK,
+        dataset=TASK,
+        source=row.stratum,
+        group=row.group,
+        split="test",
+        images=(),
+        question="",
+        prompt_id="",
+        answer=spec,
+        reference=reference,
+        reference_state="ok",
+        chance=1.0 / len(row.options) if row.options else chance,
+        meta=row.parts,
+    )
+
+
+_FIELDS: Final = {"multi_choice": "choices", "number": "number", "text": "texts"}
+
+
+def _majority(cell: Cell) -> dict[str, float]:
+    if cell.form != "choice" or not cell.references:
+        return {}
+    return {"majority": max(cell.references.values()) / cell.n}
+
+
+def _notices(
+    columns: TableColumns, options: Sequence[str], spec: AnswerSpec, cell: Cell, ranged: bool
+) -> Iterable[str]:
+    if columns.vlmevalkit:
+        yield "Read as a result file of VLMEvalKit: truth `answer`, reply `prediction`, options in columns of letters."
+    if columns.group is None:
+        yield "No --group: each row counts as a patient of its own, so intervals are a lower bound of the true width."
+    if spec.form in ("choice", "multi_choice") and not options and not columns.letters:
+        yield (
+            "Options taken from the truths: " + ", ".join(spec.options[:20]) + ("" if len(spec.options) < 21 else ", …")
+        )
+    failed = cell.n - cell.valid
+    if failed and spec.form == "number" and not ranged:
+        yield f"{failed} predictions could not be read and have no worst error without --low and --high: left out."
+    if any(math.isfinite(one) for one in _majority(cell).values()):
+        yield "The baseline `majority` is counted on the rows themselves: an upper bound."
