@@ -1,0 +1,250 @@
+"""What a declarative file of a source says: licence and origin, and how its folders become cases."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from sonogauge._errors import BadInput
+from sonogauge.sources.readers.tree import Template
+from sonogauge.tables import PROVENANCES, REFERENCE_STANDARDS
+
+VERIFIED: Final = ("real files", "converter code", "description", "own map")
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Value(_Strict):
+    """Text made from the facts of a case: a template, then a map of what it may say.
+
+    A value that the map lacks stays as it is; with `only` it counts as missing. `missing` lists words for no value.
+    """
+
+    value: str
+    map: dict[str, str] = Field(default_factory=dict)
+    lower: bool = False
+    only: bool = False
+    missing: tuple[str, ...] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _from_text(cls, given: Any) -> Any:
+        return {"value": given} if isinstance(given, str) else given
+
+    @field_validator("map", mode="before")
+    @classmethod
+    def _texts(cls, given: Any) -> Any:
+        return {str(key): str(one) for key, one in given.items()} if isinstance(given, dict) else given
+
+    def of(self, facts: dict[str, str]) -> str | None:
+        """Return the value for a case, None if it has none."""
+        text = Template(self.value).fill(facts)
+        if text is None or text in self.missing:
+            return None
+        if self.lower:
+            text = text.lower()
+        return self.map.get(text, None if self.only else text)
+
+
+class MaskRule(_Strict):
+    """Where the masks of an image lie and how they are to be read.
+
+    files: path pattern; a mask belongs to the image with which it shares all common fields. match, key: compare these
+    instead. names: names of files, from a cell, separated by `separator`.
+    """
+
+    files: tuple[str, ...] = ()
+    key: str | None = None
+    match: str | None = None
+    names: str | None = None
+    separator: str = "&"
+    kind: Literal["binary", "outline", "classes", "colours", "polygon", "box"] = "binary"
+    category: Value = Value(value="lesion")
+    classes: dict[int, str] = Field(default_factory=dict)
+    ignored: tuple[int, ...] = (0,)
+    colours: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
+    background: tuple[int, int, int] | None = (0, 0, 0)
+    threshold: int = 127
+    rotate: int = 0  # quarter turns, as the image is turned
+    larger: str | None = None  # the class that must be the largest
+    box: tuple[str, str, str, str] | None = None  # templates of x, y, width, height
+    optional: bool = True
+
+    @field_validator("files", mode="before")
+    @classmethod
+    def _many(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+
+class TableRule(_Strict):
+    """A table whose row for an image adds its columns to the facts of the image.
+
+    key: template over a row (with the fields of the table's path). match: template over the facts of the image.
+    """
+
+    file: str
+    kind: str | None = None
+    delimiter: str | None = None
+    columns: tuple[str, ...] = ()
+    sheet: str | None = None
+    key: str
+    match: str
+    needed: bool = True
+    prefix: str = ""
+
+
+class Measurement(_Strict):
+    """A number with its unit."""
+
+    name: str
+    value: str
+    unit: str
+
+
+class TextRule(_Strict):
+    """A text and what it is."""
+
+    kind: str
+    text: str
+    language: str = "en"
+
+
+class FrameRule(_Strict):
+    """Which frames of a clip or stack become cases.
+
+    annotated: those with annotations. uniform: so many, evenly spread. scenes: where the picture changes by more than
+    `change` (mean absolute difference, 0 to 1), at most so many. all: every one.
+    """
+
+    keep: Literal["all", "annotated", "uniform", "scenes", "middle"] = "uniform"
+    count: int = Field(default=8, ge=1)
+    change: float = Field(default=0.1, gt=0, le=1)
+    empty: int = Field(default=0, ge=0)  # with `annotated`: so many frames without annotations, evenly spread
+
+
+class Layout(_Strict):
+    """One layout of the files of a source; `find` matches the files that drive the reader, the rest says what they mean."""
+
+    name: str = "default"
+    reader: str = "files"
+    find: tuple[str, ...] = Field(min_length=1)
+    skip: tuple[str, ...] = ()
+    id: str | None = None
+    patient: Value | None = None
+    group: Value | None = None
+    split: Value | None = None
+    view: Value | None = None
+    device: Value | None = None
+    anatomy: Value | None = None
+    spacing: tuple[str, str] | None = None
+    labels: dict[str, Value] = Field(default_factory=dict)
+    demographics: dict[str, Value] = Field(default_factory=dict)
+    meta: dict[str, Value] = Field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    texts: tuple[TextRule, ...] = ()
+    tables: tuple[TableRule, ...] = ()
+    masks: tuple[MaskRule, ...] = ()
+    frames: FrameRule = FrameRule()
+    rotate: int = 0
+    issues: dict[str, str] = Field(default_factory=dict)  # case id -> what is known about it
+    options: dict[str, Any] = Field(default_factory=dict)  # of the reader
+
+    @field_validator("find", "skip", mode="before")
+    @classmethod
+    def _many(cls, given: Any) -> Any:
+        return (given,) if isinstance(given, str) else given
+
+    @field_validator("spacing", mode="before")
+    @classmethod
+    def _pair(cls, given: Any) -> Any:
+        return (given, given) if isinstance(given, str) else given
+
+
+class Obtain(_Strict):
+    """How to get a source. files: address and, once known, SHA-256 of what `get` may download."""
+
+    how: str
+    page: str | None = None
+    files: tuple[dict[str, str], ...] = ()
+
+
+class SourceSpec(_Strict):
+    """One source of images."""
+
+    name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
+    title: str
+    organ: str
+    licence: str
+    licence_checked: bool = False
+    redistributable: bool = False
+    citation: str = ""
+    obtain: Obtain = Obtain(how="your own files")
+    annotations: tuple[str, ...] = ()
+    patient_id: bool = False
+    provenance: str = "unknown"
+    reference_standard: str = "unknown"
+    known_issues: tuple[str, ...] = ()
+    verified: str = "own map"
+    counts: dict[str, int] = Field(default_factory=dict)  # "cases", "label NAME=VALUE", "split NAME", "patients"
+    use: Literal["first", "all"] = "first"  # the first layout that finds something, or all that do
+    layouts: tuple[Layout, ...] = Field(min_length=1)
+
+    @field_validator("provenance")
+    @classmethod
+    def _provenance(cls, given: str) -> str:
+        return _one_of(given, PROVENANCES)
+
+    @field_validator("reference_standard")
+    @classmethod
+    def _standard(cls, given: str) -> str:
+        return _one_of(given, REFERENCE_STANDARDS)
+
+    @field_validator("verified")
+    @classmethod
+    def _verified(cls, given: str) -> str:
+        return _one_of(given, VERIFIED)
+
+
+def _one_of(given: str, allowed: tuple[str, ...]) -> str:
+    if given not in allowed:
+        raise ValueError(f"'{given}' is none of: {', '.join(allowed)}")
+    return given
+
+
+def read_spec(path: Path, **defaults: Any) -> SourceSpec:
+    """Read a declarative file.
+
+    Args:
+        path: a YAML file.
+        defaults: values of keys that the file may leave out.
+
+    Raises:
+        BadInput: unreadable, an unknown key, a wrong value, a pattern that is no pattern.
+    """
+    try:
+        given = yaml.safe_load(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror})", file=path) from error
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
+        raise BadInput(f"not YAML ({error})", file=path) from error
+    if not isinstance(given, dict):
+        raise BadInput("not a mapping", file=path, fix="write keys such as `layouts:`")
+    return make_spec({**defaults, **given}, path)
+
+
+def make_spec(given: dict[str, Any], path: Path | str) -> SourceSpec:
+    """Return the checked form of a declarative file's content; see `read_spec`."""
+    try:
+        return SourceSpec.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"])
+        raise BadInput(first["msg"], file=path, field=field, fix="see docs/sources.md") from error
+    except re.error as error:
+        raise BadInput(f"a pattern does not compile ({error})", file=path) from error

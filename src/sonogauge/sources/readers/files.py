@@ -1,0 +1,278 @@
+"""Image files in folders, with masks beside them and tables that tell more."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from functools import partial
+from typing import Final
+
+
+from sonogauge._errors import BadInput
+from sonogauge.sources.findings import Finding, ReadLog, RegionLoader, Regions
+from sonogauge.sources.layout import Layout, MaskRule, TableRule
+from sonogauge.sources.media import MediaFault
+from sonogauge.sources.readers.label_images import binary, classes, colours, fill_outline
+from sonogauge.sources.readers.open import load_mask, open_stack, open_still, stack_kind
+from sonogauge.sources.readers.rows import read_rows
+from sonogauge.sources.readers.shapes import polygon_mask
+from sonogauge.sources.readers.stacks import Stack, spread
+from sonogauge.sources.readers.tree import Template, Tree, compile_pattern
+
+_JOIN: Final = "\x1f"
+MAX_POLYGON_BYTES: Final = 16 * 1024 * 1024
+
+
+def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
+    """Yield a finding for each image file, or for each frame of a stack."""
+    tables = [_Table(tree, rule, log) for rule in layout.tables]
+    masks = [_Masks(tree, rule, log) for rule in layout.masks]
+    skipped = [compile_pattern(pattern) for pattern in layout.skip]
+    for path, fields in tree.match(*layout.find):
+        if any(regex.fullmatch(path) for regex in skipped):
+            continue
+        log.used.add(path)
+        log.count("image files")
+        facts = {**fields, "path": path, "file": path.rpartition("/")[2], "stem": fields.get("stem", _stem(path))}
+        notes = [note for table in tables if (note := table.add(facts))]
+        for finding in _of_file(tree, path, facts, layout, masks, log):
+            finding.notes.extend(notes)
+            yield finding
+    for table in tables:
+        table.report()
+    for mask in masks:
+        mask.report()
+
+
+def _stem(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return name[:-7] if name.lower().endswith(".nii.gz") else name.rpartition(".")[0]
+
+
+def _of_file(
+    tree: Tree, path: str, facts: dict[str, str], layout: Layout, masks: list[_Masks], log: ReadLog
+) -> Iterator[Finding]:
+    name = path[: -len(path.rpartition("/")[2])] + _stem(path)
+    kind = stack_kind(path)
+    if kind is None:
+        finding = Finding(path, name, facts, partial(open_still, tree, path, layout.rotate))
+        _add_masks(tree, finding, masks, log)
+        yield finding
+        return
+    try:
+        stack = open_stack(tree, path, layout.rotate)
+        chosen = _chosen(stack, tree, facts, layout, masks)
+    except MediaFault as fault:
+        log.drop(path, str(fault))
+        return
+    for number in chosen:
+        single = len(stack) == 1
+        finding = Finding(
+            path,
+            name if single else f"{name}/{number:04d}",
+            {**facts, **stack.meta, "frame": str(number), "frames": str(len(stack))},
+            partial(stack.picture, number),
+            cluster=None if single else path,
+            frame=None if single else number,
+            frames=1,
+        )
+        _add_masks(tree, finding, masks, log)
+        yield finding
+
+
+def _chosen(stack: Stack, tree: Tree, facts: dict[str, str], layout: Layout, masks: list[_Masks]) -> list[int]:
+    rule = layout.frames
+    if rule.keep != "annotated" or len(stack) == 1:
+        return stack.choose(rule)
+    marked: set[int] = set()
+    for mask in masks:
+        for path in mask.paths(tree, facts):
+            if stack_kind(path) is not None:
+                marked |= open_stack(tree, path, mask.rule.rotate).non_empty()
+    rest = [number for number in range(len(stack)) if number not in marked]
+    return sorted({*marked, *(rest[place] for place in spread(len(rest), rule.empty))} & set(range(len(stack))))
+
+
+def _add_masks(tree: Tree, finding: Finding, masks: list[_Masks], log: ReadLog) -> None:
+    for mask in masks:
+        rule = mask.rule
+        if rule.kind == "box":
+            finding.regions.append(partial(_box_of_cells, rule, finding.fields))
+            continue
+        paths = mask.paths(tree, finding.fields)
+        for path in paths:
+            log.used.add(path)
+            log.count("mask files")
+            finding.regions.append(_loader(tree, path, rule, mask.fields_of(path), finding))
+        if not paths and not rule.optional:
+            log.miss(finding.path, "no mask")
+            finding.notes.append("no mask")
+
+
+def _loader(tree: Tree, path: str, rule: MaskRule, fields: dict[str, str], finding: Finding) -> RegionLoader:
+    facts = {**finding.fields, **fields}
+    return partial(_read_mask, tree, path, rule, rule.category.of(facts) or "region", finding.frame)
+
+
+def _read_mask(tree: Tree, path: str, rule: MaskRule, category: str, frame: int | None, width: int, height: int) -> Regions:
+    name = path.rpartition("/")[2]
+    if rule.kind == "polygon":
+        return Regions([(category, polygon_mask(_points(tree, path), width, height))])
+    pixels = load_mask(tree, path, rule.rotate, frame, numbers=rule.kind == "classes")
+    if pixels.shape[:2] != (height, width):
+        raise MediaFault(f"mask of another size than the image ({name})")
+    if rule.kind in ("binary", "outline"):
+        mask = binary(pixels, rule.threshold)
+        return Regions([(category, fill_outline(mask) if rule.kind == "outline" else mask)])
+    if rule.kind == "classes":
+        found = classes(pixels, rule.classes, rule.ignored)
+    else:
+        found = colours(pixels, rule.colours, rule.background)
+    notes = []
+    if rule.larger is not None and rule.larger in found.masks:
+        largest = max(found.masks, key=lambda one: int(found.masks[one].sum()))
+        if largest != rule.larger:
+            notes.append(f"'{largest}' is larger than '{rule.larger}': classes swapped?")
+    return Regions(list(found.masks.items()), far=found.far, notes=notes)
+
+
+def _points(tree: Tree, path: str) -> list[tuple[float, float]]:
+    try:
+        value = json.loads(tree.read(path, MAX_POLYGON_BYTES))
+        points = [(float(x), float(y)) for x, y in value]
+    except (ValueError, TypeError, RecursionError) as error:
+        raise MediaFault("not a list of points") from error
+    return points
+
+
+def _box_of_cells(rule: MaskRule, facts: dict[str, str], width: int, height: int) -> Regions:
+    if rule.box is None:
+        return Regions()
+    cells = [Template(one).fill(facts) for one in rule.box]
+    if any(cell is None for cell in cells):
+        return Regions()
+    try:
+        x, y, w, h = (float(cell or "") for cell in cells)
+    except ValueError:
+        return Regions(notes=["box is not of numbers"])
+    if not all(map(math.isfinite, (x, y, w, h))):
+        return Regions(notes=["box is not of numbers"])
+    return Regions(boxes=[(rule.category.of(facts) or "region", x, y, w, h)])
+
+
+class _Table:
+    """A table joined to images; counts what does not meet."""
+
+    def __init__(self, tree: Tree, rule: TableRule, log: ReadLog) -> None:
+        self._rule, self._log = rule, log
+        self._rows: dict[str, dict[str, str]] = {}
+        self._met: set[str] = set()
+        self._missed = 0
+        files = list(tree.match(rule.file))
+        if not files and rule.needed:
+            raise BadInput(f"no table '{rule.file}'", file=tree.root, fix="look for the file the source comes with")
+        key = Template(rule.key)
+        for path, fields in files:
+            log.used.add(path)
+            self._add(tree, path, fields, key)
+        self._files = len(files)
+
+    def _add(self, tree: Tree, path: str, fields: dict[str, str], key: Template) -> None:
+        rule = self._rule
+        data = tree.read(path)
+        rows = read_rows(
+            data, path, kind=rule.kind, delimiter=rule.delimiter, columns=rule.columns, sheet=rule.sheet
+        )
+        for number, row in enumerate(rows, 1):
+            if number == 1:
+                absent = [name for name in key.fields if name not in row and name not in fields]
+                if absent and rule.kind not in ("json", "keys"):
+                    raise BadInput("column missing", file=path, field=absent[0], fix="it has: " + ", ".join(row))
+            name = key.fill({**row, **fields})
+            if name is None:
+                self._log.miss(f"{path}, row {number}", "row without an id")
+                continue
+            entry = {rule.prefix + column: cell for column, cell in {**fields, **row}.items()}
+            before = self._rows.setdefault(name, entry)
+            if before is not entry and before != entry:
+                self._log.miss(f"{path}, row {number}", "two rows for one image that differ")
+
+    def add(self, facts: dict[str, str]) -> str | None:
+        if not self._rows:
+            return None
+        name = Template(self._rule.match).fill(facts)
+        row = self._rows.get(name) if name is not None else None
+        if row is None:
+            self._log.miss(facts["path"], f"image without a row in {self._rule.file}")
+            return f"no row in {self._rule.file}"
+        self._met.add(name or "")
+        for column, cell in row.items():
+            facts.setdefault(column, cell)
+        return None
+
+    def report(self) -> None:
+        if left := len(self._rows) - len(self._met):
+            self._log.counts[f"rows without an image in {self._rule.file}"] += left
+
+
+class _Masks:
+    """The mask files of one rule by what joins them to images."""
+
+    def __init__(self, tree: Tree, rule: MaskRule, log: ReadLog) -> None:
+        self.rule, self._log = rule, log
+        self._fields: dict[str, dict[str, str]] = {}
+        self._by_key: dict[str, list[str]] = {}
+        self._shared: tuple[str, ...] | None = None
+        self._used: set[str] = set()
+        if rule.files:
+            self._fields = {path: {**fields, "mask_stem": _stem(path)} for path, fields in tree.match(*rule.files)}
+
+    def fields_of(self, path: str) -> dict[str, str]:
+        return self._fields.get(path, {})
+
+    def paths(self, tree: Tree, facts: dict[str, str]) -> list[str]:
+        rule = self.rule
+        if rule.names is not None:
+            return self._named(tree, Template(rule.names).fill(facts))
+        if not self._fields:
+            return []
+        if self._shared is None:
+            self._index(facts)
+        if rule.key is not None:
+            wanted = Template(rule.match or rule.key).fill(facts)
+        else:
+            wanted = _JOIN.join(facts.get(name, "") for name in self._shared or ())
+        found = self._by_key.get(wanted or "", [])
+        self._used.update(found)
+        return found
+
+    def _named(self, tree: Tree, cell: str | None) -> list[str]:
+        found: list[str] = []
+        for name in (one.strip() for one in (cell or "").split(self.rule.separator)):
+            if name:
+                paths = tree.named(name)
+                if len(paths) != 1:
+                    self._log.miss(name, "mask named in a table is missing" if not paths else "mask name not unique")
+                    continue
+                found.extend(paths)
+        return found
+
+    def _index(self, facts: dict[str, str]) -> None:
+        first = next(iter(self._fields.values()))
+        self._shared = tuple(sorted(set(first) & set(facts)))
+        if not self._shared and self.rule.key is None:
+            raise BadInput("masks and images share no field", field=self.rule.files[0], fix="give `key` and `match`")
+        for path, fields in self._fields.items():
+            if self.rule.key is not None:
+                key = Template(self.rule.key).fill(fields)
+            else:
+                key = _JOIN.join(fields[name] for name in self._shared)
+            if key is not None:
+                self._by_key.setdefault(key, []).append(path)
+
+    def report(self) -> None:
+        for path in sorted(set(self._fields) - self._used):
+            self._log.miss(path, "mask without an image")
+
+

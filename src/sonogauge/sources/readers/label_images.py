@@ -1,0 +1,126 @@
+"""Images that are masks: two values, an outline, class numbers or colours, in a lossy format or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonogauge.cases.geometry import Mask
+from sonogauge.sources.media import MediaFault
+
+THRESHOLD: Final = 127
+FAR: Final = 60.0  # Euclidean distance in RGB beyond which a pixel is no shade of a declared colour
+
+Pixels = NDArray[np.uint8]
+
+
+@dataclass(frozen=True, slots=True)
+class Snapped:
+    """Masks by category and how many pixels lay far from every declared colour or class."""
+
+    masks: dict[str, Mask]
+    far: int = 0
+    notes: tuple[str, ...] = field(default=())
+
+
+def grey(pixels: NDArray[np.generic]) -> NDArray[np.generic]:
+    """Return one channel of a mask image: its own, or the largest of its colours; alpha is left out."""
+    if pixels.ndim == 2:
+        return pixels
+    if pixels.ndim == 3 and pixels.shape[2] in (1, 2):
+        return pixels[:, :, 0]
+    if pixels.ndim == 3 and pixels.shape[2] in (3, 4):
+        return np.asarray(pixels[:, :, :3].max(axis=2))
+    raise MediaFault("mask is no image of one plane")
+
+
+def binary(pixels: NDArray[np.generic], threshold: int = THRESHOLD) -> Mask:
+    """Return where a two-valued mask says object: values over `threshold`, or 1 where the largest value is 1.
+
+    >>> binary(np.array([[0, 3, 252]], dtype=np.uint8)).tolist()
+    [[False, False, True]]
+    >>> binary(np.array([[0, 1]], dtype=np.uint8)).tolist()
+    [[False, True]]
+    """
+    plane = grey(pixels)
+    if plane.dtype == np.bool_:
+        return np.asarray(plane, dtype=np.bool_)
+    return np.asarray(plane > (0 if plane.size and plane.max() <= 1 else threshold))
+
+
+def fill_outline(mask: Mask) -> Mask:
+    """Return a mask with its holes filled: an outline becomes the region inside it.
+
+    >>> ring = np.ones((3, 3), dtype=bool); ring[1, 1] = False
+    >>> fill_outline(ring).all()
+    np.True_
+    """
+    from scipy.ndimage import binary_fill_holes
+
+    filled = np.asarray(binary_fill_holes(mask), dtype=np.bool_)
+    if mask.any() and filled.sum() == mask.sum():
+        # An outline with a gap of a pixel or two: close it, then fill.
+        import cv2
+
+        kernel = np.ones((5, 5), dtype=np.uint8)
+        closed = cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel).astype(bool)
+        refilled = np.asarray(binary_fill_holes(closed), dtype=np.bool_)
+        if refilled.sum() > 1.5 * closed.sum():
+            return refilled
+    return filled
+
+
+def classes(pixels: NDArray[np.generic], names: Mapping[int, str], ignored: Sequence[int] = (0,)) -> Snapped:
+    """Return one mask for each class number present; numbers that are not declared are counted as far.
+
+    >>> classes(np.array([[0, 1, 2, 9]]), {1: "symphysis", 2: "head"}).far
+    1
+    """
+    plane = grey(pixels)
+    values = np.asarray(np.rint(plane) if plane.dtype.kind == "f" else plane)
+    found = {name: np.asarray(values == number) for number, name in names.items()}
+    known = np.isin(values, [*names, *ignored])
+    return Snapped({name: mask for name, mask in found.items() if mask.any()}, int((~known).sum()))
+
+
+def colours(
+    pixels: NDArray[np.generic],
+    names: Mapping[str, tuple[int, int, int]],
+    background: tuple[int, int, int] | None = (0, 0, 0),
+    far: float = FAR,
+) -> Snapped:
+    """Return one mask for each declared colour: every pixel goes to the nearest one, what is far goes nowhere.
+
+    Smoothed edges mix two colours; the mixture of two may lie near a third, so a pixel that no neighbour of its own
+    class touches is a speck of such an edge and goes with the far ones.
+    """
+    if pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
+        raise MediaFault("mask of colours has no colours")
+    flat = pixels[:, :, :3].astype(np.float32)
+    table = [*names.values(), *([background] if background is not None else [])]
+    distances = np.stack([((flat - np.array(one, np.float32)) ** 2).sum(axis=2) for one in table])
+    nearest = distances.argmin(axis=0)
+    lost = distances.min(axis=0) > far**2
+    # Only pixels that are not exactly a declared colour can be mixtures.
+    mixed = distances.min(axis=0) > 0
+    masks: dict[str, Mask] = {}
+    specks = 0
+    for place, name in enumerate(names):
+        mask = (nearest == place) & ~lost
+        if (mask & mixed).any():
+            lonely = mask & mixed & ~_touches(mask & ~mixed)
+            specks += int(lonely.sum())
+            mask &= ~lonely
+        if mask.any():
+            masks[name] = np.asarray(mask)
+    return Snapped(masks, int(lost.sum()) + specks)
+
+
+def _touches(mask: Mask) -> Mask:
+    from scipy.ndimage import binary_dilation
+
+    return np.asarray(binary_dilation(mask, iterations=3), dtype=np.bool_)
