@@ -97,6 +97,26 @@ SENTENCES: dict[str, set[str]] = {
     },
     "Breast mass with benign appearance.": {"breast: mass", "breast: no malignancy"},
     "Breast mass suspicious for malignancy.": {"breast: mass", "breast: possible malignancy"},
+    # the same, found wrong while the rules were made
+    "Portal vein: 12 mm in diameter.": {"liver portal vein: measurement, 12 mm"},
+    "Solid, hypoechoic, taller-than-wide thyroid nodule with lobulated margins.": {
+        "thyroid lesion: solid",
+        "thyroid lesion: hypoechoic",
+        "thyroid lesion: taller than wide",
+        "thyroid: mass",
+        "thyroid lesion: lobulated margin",
+    },
+    "Gallbladder: multiple stones, largest 9 mm, wall thickness 2 mm.": {
+        "gallbladder: stone, 9 mm",
+        "gallbladder wall: measurement, 2 mm",
+    },
+    "Thyroid: no obvious abnormal blood flow signal.": {"thyroid: no vascularity"},
+    "There is no shadowing behind the hypoechoic mass in the breast.": {
+        "breast lesion: no shadowing",
+        "breast lesion: hypoechoic",
+        "breast: mass",
+    },
+    "The thyroid nodule is seen, about 8x5 mm in the left lobe.": {"thyroid: mass, left, 8 x 5 mm"},
     # Chinese
     "肝脏大小正常，包膜光滑，实质回声均匀。": {
         "liver: no abnormal size",
@@ -116,6 +136,8 @@ SENTENCES: dict[str, set[str]] = {
         "breast: no calcification, right",
     },
     "乳腺结节，BI-RADS 4a类。": {"breast: mass", "breast: bi-rads 4a"},
+    "甲状腺未见明显异常血流信号。": {"thyroid: no vascularity"},
+    "肝脏未见异常。": {"liver: no abnormality"},
     "胸腔积液待排。": {"lung pleura: possible effusion"},
 }
 

@@ -15,17 +15,18 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Final
 
+from sonogauge.metrics.clinical.claims import Claim, distance, read_claims
 from sonogauge.metrics.clinical.details import Size, clock_positions, grade_value, sizes
 from sonogauge.metrics.clinical.facts import Fact, Polarity, merge
 from sonogauge.metrics.clinical.lexicon import Lexicon, Term, load_lexicon, tokenize
 from sonogauge.metrics.clinical.redundancy import absorb
-from sonogauge.metrics.clinical.sentences import ABSENT, PRESENT, Mention, Sentence, read_sentence, split
+from sonogauge.metrics.clinical.sentences import Mention, Sentence, read_sentence, split
 
-_POLARITY: Final[tuple[Polarity, ...]] = ("present", "uncertain", "absent")
 # Tokens between things that belong together.
-_FEATURE_REACH, _PHRASE_REACH, _BEFORE_LESION, _BEFORE_SIZE_OWNER = 8, 8, 8, 6
+_PHRASE_REACH, _BEFORE_LESION, _BEFORE_SIZE_OWNER = 8, 8, 6
 # "Left kidney: …" speaks for the sentences that follow, "a stone in the left kidney" does not.
 _AT_THE_FRONT: Final = 2
+_ADJECTIVE_JOINS: Final = frozenset({",", "、", "and"})
 _COMMAS: Final = frozenset({",", "the"})
 _JOINS: Final = frozenset({",", "、", "/", "&", "and", "or", "the", "和", "及", "与"})
 
@@ -47,15 +48,6 @@ class _Context:
     organs: tuple[str | None, ...] = (None,)
     side: str | None = None
     lesion: Fact | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Claim:
-    """A finding in a sentence, before it is known of what."""
-
-    finding: str
-    polarity: Polarity
-    mention: Mention
 
 
 def extract(text: str, lexicon: Lexicon | None = None) -> list[Fact]:
@@ -112,13 +104,18 @@ class _SentenceReader:
         self.places = sorted([*sentence.of("place"), *clock_positions(sentence)], key=lambda one: one.start)
         self.findings = sentence.of("finding")
         self.organ_groups = list(self._organ_groups())
+        self.describing = {
+            position
+            for mention in (*self.findings, *self.organs, *sentence.of("qualifier"))
+            for position in range(mention.start, mention.stop)
+        } | {position for position, word in enumerate(sentence.words) if word in _ADJECTIVE_JOINS}
 
     def facts(self) -> Iterator[Fact]:
         """Yield the facts of the sentence."""
         if any(section.term.name == "impression" for section in self.sentence.of("section")):
             # The impression speaks of the whole report, not of the organ described last.
             self.context.organs, self.context.side, self.context.lesion = (None,), None, None
-        claims = sorted([*self._finding_claims(), *self._feature_claims()], key=lambda one: one.mention.start)
+        claims = read_claims(self.sentence, self.lexicon)
         lesions = [
             claim
             for claim in claims
@@ -135,74 +132,6 @@ class _SentenceReader:
             yield self._measurement(size)
         yield from self._grades()
         self._update(last)
-
-    def _finding_claims(self) -> Iterator[_Claim]:
-        for mention in self.findings:
-            certainty = self.sentence.certainty[mention.start]
-            polarity = _POLARITY[certainty]
-            if mention.term.polarity == "absent" and certainty != PRESENT:
-                # "not benign", "possibly benign": the denied finding is not ruled out.
-                polarity = "present" if certainty == ABSENT and self._adjacent_denial(mention) else polarity
-            elif mention.term.polarity == "absent":
-                polarity = "absent"
-            yield _Claim(mention.term.name, polarity, mention)
-
-    def _feature_claims(self) -> Iterator[_Claim]:
-        """Yield what is said of features, and by words of normality that no feature takes."""
-        qualifiers = self.sentence.of("qualifier")
-        taken: set[int] = set()
-        for feature in self.sentence.of("feature"):
-            finding, section = self.lexicon.features[feature.term.name]
-            best: tuple[int, bool, Mention] | None = None
-            for qualifier in qualifiers:
-                if feature.term.name in self.lexicon.qualifiers[qualifier.term.name].about:
-                    gap = self._feature_gap(feature, qualifier)
-                    if gap is not None and (best is None or (gap, qualifier.start < feature.start) < best[:2]):
-                        best = (gap, qualifier.start < feature.start, qualifier)
-            rivals = (
-                self._distance(feature, one)
-                for one in self.findings
-                if self.lexicon.findings[one.term.name].section == section
-                and self.sentence.segment[one.start] == self.sentence.segment[feature.start]
-            )
-            if best is not None and min(rivals, default=_FEATURE_REACH + 1) >= best[0]:
-                taken.add(best[2].start)
-                yield _Claim(finding, self._qualified(best[2]), feature)
-        for qualifier in qualifiers:
-            if qualifier.start not in taken:
-                yield _Claim(self.lexicon.qualifiers[qualifier.term.name].alone, self._qualified(qualifier), qualifier)
-
-    def _qualified(self, qualifier: Mention) -> Polarity:
-        """Return the polarity of what a qualifier says; only a denial right before it turns "normal" around."""
-        certainty = self.sentence.certainty[qualifier.start]
-        if self.lexicon.qualifiers[qualifier.term.name].polarity == "present":
-            return _POLARITY[certainty]
-        if self._adjacent_denial(qualifier):
-            return "present"
-        return "absent" if certainty in (PRESENT, ABSENT) else "uncertain"
-
-    def _adjacent_denial(self, mention: Mention) -> bool:
-        return any(0 <= mention.start - cue.stop <= 1 for cue in self.sentence.of("deny_next"))
-
-    def _feature_gap(self, feature: Mention, qualifier: Mention) -> int | None:
-        """Return the tokens between a feature and a qualifier, None if they do not belong together.
-
-        A comma between them must close a feature of a list: "size, shape and border are normal".
-        """
-        gap = self._distance(feature, qualifier)
-        if gap > _FEATURE_REACH:
-            return None
-        first, second = sorted((feature, qualifier), key=lambda one: one.start)
-        ends = {one.stop for one in self.sentence.of("feature")}
-        for position in range(first.stop, second.start):
-            word = self.sentence.words[position]
-            if word in ";:" or (word in ",、" and position not in ends):
-                return None
-        return gap
-
-    @staticmethod
-    def _distance(one: Mention, other: Mention | Size) -> int:
-        return max(0, other.start - one.stop, one.start - other.stop)
 
     def _organ_groups(self) -> Iterator[list[Mention]]:
         """Yield the organs of the sentence, those of one list together: "liver, spleen and kidneys"."""
@@ -280,13 +209,13 @@ class _SentenceReader:
 
     def _severity_of(self, mention: Mention) -> str | None:
         near = [
-            (self._distance(one, mention), one.start > mention.start, one.term.name)
+            (distance(one, mention), one.start > mention.start, one.term.name)
             for one in self.sentence.of("severity")
-            if self._distance(one, mention) <= 1
+            if distance(one, mention) <= 1
         ]
         return min(near)[2] if near else None
 
-    def _beside_lesion(self, claim: _Claim, lesions: Sequence[_Claim]) -> bool:
+    def _beside_lesion(self, claim: Claim, lesions: Sequence[Claim]) -> bool:
         """Return whether a descriptor speaks of a lesion rather than of the organ."""
         entry = self.lexicon.findings[claim.finding]
         if entry.kind != "descriptor" or entry.section == "size":
@@ -303,6 +232,8 @@ class _SentenceReader:
                 near = sentence.segment[at] == sentence.segment[here] and len(between) <= _BEFORE_LESION
                 if near and not any(word in self.lexicon.words["verbs"] for word in between):
                     return True
+                if all(position in self.describing for position in range(claim.mention.stop, at)):
+                    return True  # "solid, hypoechoic, lobulated nodule"
             else:
                 own_organ = any(
                     at < organ.start < here
@@ -322,22 +253,29 @@ class _SentenceReader:
         first, stop = bisect_left(segment, segment[here]), bisect_right(segment, segment[here])
         return not self.lexicon.words["background"].isdisjoint(self.sentence.words[first:stop])
 
-    def _takes_size(self, claim: _Claim) -> bool:
+    def _takes_size(self, claim: Claim) -> bool:
         entry = self.lexicon.findings[claim.finding]
         kinds = ("lesion", "condition")
         return claim.polarity != "absent" and (
             entry.kind in kinds or (entry.kind == "descriptor" and entry.section == "lesion")
         )
 
-    def _owners(self, claims: Sequence[_Claim], lesions: Sequence[_Claim]) -> tuple[dict[int, list[Size]], list[Size]]:
+    def _owners(self, claims: Sequence[Claim], lesions: Sequence[Claim]) -> tuple[dict[int, list[Size]], list[Size]]:
         """Return the sizes of each claim, by its first token, and those without an owner."""
         candidates = list(lesions) or [claim for claim in claims if self._takes_size(claim)]
         owned: dict[int, list[Size]] = {}
         loose: list[Size] = []
         for size in sizes(self.sentence, self.lexicon):
             best: tuple[int, int] | None = None
+            segment = self.sentence.segment[size.start]
+            other = any(
+                one.start < size.start and self.sentence.segment[one.start] == segment
+                for one in (*self.structures, *self.organs)
+            )
             for claim in candidates:
-                gap = self._distance(claim.mention, size)
+                if other and self.sentence.segment[claim.mention.start] != segment:
+                    continue  # "stones, wall thickness 2 mm": the clause has a subject of its own
+                gap = distance(claim.mention, size)
                 if claim.mention.start >= size.stop:
                     between = self.sentence.words[size.stop : claim.mention.start]
                     if gap > _BEFORE_SIZE_OWNER or "with" in between or "and" in between or "," in between:
@@ -350,7 +288,7 @@ class _SentenceReader:
                 owned.setdefault(best[1], []).append(size)
         return owned, loose
 
-    def _facts_of(self, claim: _Claim, lesions: Sequence[_Claim], owned: Sequence[Size]) -> Iterator[Fact]:
+    def _facts_of(self, claim: Claim, lesions: Sequence[Claim], owned: Sequence[Size]) -> Iterator[Fact]:
         mention = claim.mention
         entry = self.lexicon.findings[claim.finding]
         first, last = self.sentence.tokens[mention.start], self.sentence.tokens[mention.stop - 1]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from sonogauge.metrics.clinical.facts import DETAILS, Fact, merge
 from sonogauge.metrics.clinical.lexicon import Lexicon
+
+# No report says more; a text that does is left as it is, for each fact is held against each other.
+_MOST_FACTS: Final = 500
 
 
 def absorb(facts: list[Fact], lexicon: Lexicon) -> list[Fact]:
@@ -13,9 +17,11 @@ def absorb(facts: list[Fact], lexicon: Lexicon) -> list[Fact]:
 
     Vaguer: a present or uncertain lesion of a more general name than another one of equal polarity ("lesion", "mass"
     and "hemangioma"), or the same finding without an organ; organ, structure and details must not differ. With several
-    others a vague fact goes only if it has no details or those of one of them. The result does not depend on the order
-    of the sentences but for spans.
+    others a vague fact goes only if it has no details or those of one of them. More than 500 facts stay as they are.
+    The result does not depend on the order of the sentences but for spans.
     """
+    if len(facts) > _MOST_FACTS:
+        return facts
     kept = list(facts)
     for vague in sorted(facts, key=lambda fact: str(fact.content)):
         others = [fact for fact in kept if fact is not vague and _says_more(fact, vague, lexicon)]

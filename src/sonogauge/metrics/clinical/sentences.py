@@ -17,7 +17,7 @@ _REACH, _LIST_REACH, _NEXT_REACH = 60, 40, 5
 # A longer sentence is cut: relations inside a sentence are looked for pair by pair.
 _LONGEST: Final = 150
 _STOPS: Final = frozenset(";:()")
-_BOUNDARIES: Final = frozenset(",、;:()")
+_BOUNDARIES: Final = frozenset(",、;()")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Mention:
 class Sentence:
     """Tokens of one sentence, its mentions by kind, and for each token its clause and certainty.
 
-    segment: number of the clause between commas, semicolons, colons and contrasting words.
+    segment: number of the clause between commas, semicolons, brackets and contrasting words.
     certainty: PRESENT, UNCERTAIN or ABSENT by the cues that reach the token.
     """
 
