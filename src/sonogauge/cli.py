@@ -117,7 +117,10 @@ def run_command(
 
 @app.command("score")
 def score_command(
-    path: Annotated[Path, typer.Argument(help="A run folder; with --replies the benchmark folder.")],
+    path: Annotated[Path, typer.Argument(help="A run folder or an Inspect log; with --replies the benchmark folder.")],
+    beside: Annotated[
+        Path | None, typer.Argument(metavar="BENCH", help="The benchmark folder, the same as --bench.")
+    ] = None,
     replies: Annotated[Path | None, typer.Option(help="JSON lines of replies made elsewhere (item_id, text).")] = None,
     bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since the run.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder for the scores.")] = None,
@@ -145,6 +148,8 @@ def score_command(
     Example: sonogauge score runs/majority --scenarios present --out scores/majority
 
     Example: sonogauge score bench/u2 --replies replies.jsonl --json
+
+    Example: sonogauge score logs/u2bench.eval
     """
     import tempfile
 
@@ -155,7 +160,7 @@ def score_command(
         folder = out if out is not None else Path(scratch) / "scores"
         score(
             replies if replies is not None else path,
-            bench=path if replies is not None else bench,
+            bench=path if replies is not None else bench if bench is not None else beside,
             out=folder,
             protocol=protocol,
             scenarios=scenarios,
@@ -351,6 +356,38 @@ def compare_command(
         show(view, _console(), None)
     if out is not None:
         _say(f"comparison: {out}")
+
+
+@app.command("view")
+def view_command(
+    run: Annotated[Path, typer.Argument(help="A run folder.")],
+    bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since the run.")] = None,
+    out: Annotated[Path | None, typer.Option(help="File for the log, .eval or .json; kept.")] = None,
+    images: Annotated[bool, typer.Option(help="Embed the images; whoever gets the log gets them.")] = False,
+    scenarios: Annotated[str | None, typer.Option(help="A scenario set, or 'present' for what has items.")] = None,
+    opened: Annotated[bool, typer.Option("--open/--no-open", help="Show the log in a browser.")] = True,
+) -> None:
+    """Write a run as an Inspect log and open Inspect's viewer on it; needs the extra [inspect].
+
+    Example: sonogauge view runs/majority --images
+
+    Example: sonogauge view runs/majority --no-open --out majority.eval
+    """
+    import tempfile
+
+    from sonogauge.inspect.export import write_log
+    from sonogauge.inspect.viewer import view
+
+    if out is None and not opened:
+        raise BadInput("nothing to write and nothing to show", field="out", fix="give --out, or leave out --no-open")
+    with tempfile.TemporaryDirectory() as scratch:
+        log = write_log(
+            run, out if out is not None else Path(scratch) / "run.eval", bench=bench, images=images, scenarios=scenarios
+        )
+        if out is not None:
+            _say(f"log: {out}")
+        if opened:
+            raise typer.Exit(view(log))
 
 
 @app.command("demo")

@@ -14,13 +14,14 @@ from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_s
 from sonogauge.folders import Folder, FolderWriter, Input, Manifest, new_folder, write_bytes
 from sonogauge.items import Item
 from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_bound
-from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_strict
+from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_slices, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
 from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
 from sonogauge.score.published import count_published, load_published
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
-from sonogauge.score.rows import RowContext, metric_rows
-from sonogauge.score.values import ModelValues, evaluate
+from sonogauge.score.rows import RowContext, metric_rows, slice_rows
+from sonogauge.score.slices import MIN_N, slice_finder
+from sonogauge.score.values import SLICES, ModelValues, evaluate
 from sonogauge.stats.resample import Resampler
 from sonogauge.tables import key_of
 
@@ -61,7 +62,7 @@ class _Job:
 
 
 def score(
-    replies: Path | str,
+    replies: Path | str | ReplySource,
     *,
     bench: Path | str | None = None,
     out: Path | str | None = None,
@@ -74,15 +75,21 @@ def score(
     tolerance: float | None = None,
     failure_error: str | None = None,
     baselines: bool = True,
+    by: Sequence[str] = (),
+    min_n: int = MIN_N,
+    prevalence: float | None = None,
+    bertscore: Path | str | None = None,
+    bertscore_layer: int | None = None,
     overwrite: bool = False,
 ) -> Scores:
-    """Score a run folder, or a JSONL file of replies made elsewhere.
+    """Score a run folder, a JSONL file of replies made elsewhere, or an Inspect log.
 
     Both protocols are computed where the benchmark has a published one; `protocol` is the one shown.
 
     Args:
-        replies: a run folder, or a `.jsonl` file (then `bench` is needed).
-        bench: benchmark folder; for a run, by default the one its manifest names.
+        replies: a run folder, a `.jsonl` file (then `bench` is needed), an Inspect log (`.eval` or `.json`), or replies
+            in memory (then `bench` is needed too).
+        bench: benchmark folder; for a run or a log, by default the one it names.
         out: folder for the scores; None writes nothing.
         protocol: "strict" or "published".
         scenarios: a scenario set of the benchmark, or "present" = what has items; default of the benchmark.
@@ -93,12 +100,17 @@ def score(
         tolerance: absolute tolerance on the scaled value; default of the benchmark.
         failure_error: error of a number that could not be read: "worst" in range, or "one".
         baselines: also score the non-reading baselines on the same items.
+        by: columns to slice the task values by, of an item or its first case ("anatomy", "device", "sex").
+        min_n: parts with fewer items take no part in the gap between parts.
+        prevalence: at which predictive values are given; by default that of the items.
+        bertscore: folder of a local encoder; texts then get a BERTScore too.
+        bertscore_layer: layer of that encoder; default of the benchmark.
         overwrite: replace existing scores at `out`.
 
     Raises:
         BadInput: replies of another benchmark, doubled or unknown ids, no published protocol, an unknown set.
     """
-    source, folder = open_replies(Path(replies), Path(bench) if bench is not None else None, model)
+    source, folder = open_replies(replies, Path(bench) if bench is not None else None, model)
     spec = read_spec(folder.path)
     _check_options(spec, protocol, weights, draws, failure_error)
     train, items = read_items(folder, source)
@@ -115,7 +127,12 @@ def score(
         "failure_error": failure_error or spec.parameters.get("failure_error", "worst"),
         "protocols": [name for name in PROTOCOLS if name == "strict" or name in spec.protocols],
         "baselines": baselines,
+        **({"by": list(by), "min_n": min_n} if by else {}),
+        **({"prevalence": prevalence} if prevalence is not None else {}),
     }
+    if bertscore is not None:
+        layer = bertscore_layer if bertscore_layer is not None else int(spec.parameters.get("bertscore_layer", 9))
+        parameters |= {"bertscore_encoder": str(bertscore), "bertscore_layer": layer}
     scored = [item for item in items if source.asked is None or item.item_id in source.asked]
     chosen = present_scenarios(spec, scored) if set_name == PRESENT else spec.scenario_set(set_name)
     pairs = {one.key for one in chosen}
@@ -161,7 +178,11 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
     item_rows: list[dict[str, Any]] = []
     sink = item_rows.append if writer is not None else None
     options = cell_options(job.items)
-    cells = count_strict(join(source, job.items), options, source.model, job.parameters, sink, job.scenarios)
+    by = job.parameters.get("by")
+    finder = slice_finder(job.bench, job.items, by) if by else None
+    pairs = join(source, job.items)
+    counted = count_slices(pairs, options, source.model, job.parameters, sink, job.scenarios, finder)
+    cells = counted.pop("")
     beside = _baselines(job) if job.parameters["baselines"] else {}
     rows: list[dict[str, Any]] = []
     found: list[Verdict] = []
@@ -169,7 +190,10 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
     for variant in sorted({key[0] for key in cells}):
         values = _evaluate(job, _of_variant(cells, variant))
         totals = composite_values(spec, values, beside)
-        rows += metric_rows(job.context(source.model, "strict", variant, "computed"), values, totals)
+        context = job.context(source.model, "strict", variant, "computed")
+        rows += metric_rows(context, values, totals)
+        if counted:
+            rows += slice_rows(context, _parts(job, counted, variant), job.parameters["min_n"])
         if not variant:
             found = verdicts(spec, values, beside)
     for name, values in beside.items():
@@ -193,6 +217,23 @@ def _of_variant(cells: Mapping[CellKey, Cell], variant: str) -> dict[tuple[str, 
     return {(task, dataset): cell for (own, task, dataset), cell in cells.items() if own == variant}
 
 
+def _parts(job: _Job, counted: Mapping[str, Mapping[CellKey, Cell]], variant: str) -> dict[str, ModelValues]:
+    found = {}
+    for part in sorted(counted):
+        cells = _of_variant(counted[part], variant)
+        scenarios = [one for one in job.scenarios if one.key in cells]
+        found[part] = evaluate(
+            job.spec,
+            cells,
+            scenarios,
+            job.resampler,
+            need_all=False,
+            slices={"": SLICES[""]},
+            prevalence=job.parameters.get("prevalence"),
+        )
+    return found
+
+
 def _evaluate(job: _Job, cells: Mapping[tuple[str, str], Cell], headline_only: bool = False) -> ModelValues:
     return evaluate(
         job.spec,
@@ -201,6 +242,7 @@ def _evaluate(job: _Job, cells: Mapping[tuple[str, str], Cell], headline_only: b
         job.resampler,
         headline_only=headline_only,
         need_all=job.scenario_set != PRESENT,
+        prevalence=job.parameters.get("prevalence"),
     )
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from sonogauge._errors import BadInput
+from sonogauge._registry import Registry
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario
 from sonogauge.folders import Folder
 from sonogauge.items import Item
@@ -28,15 +29,30 @@ _ITEM_COLUMNS: Final = (
     "meta",
 )
 
+LogReader = Callable[[Path, Path | None, str | None], tuple[ReplySource, Folder]]
+# Files of other tools by suffix; each reader gives what `open_replies` gives.
+LOG_READERS: Final[Registry[LogReader]] = Registry(
+    "log reader",
+    {".eval": "sonogauge.inspect.logs:read_log", ".json": "sonogauge.inspect.logs:read_log"},
+    "sonogauge.log_readers",
+)
 
-def open_replies(replies: Path, bench: Path | None, model: str | None) -> tuple[ReplySource, Folder]:
-    """Open a run folder, or a JSONL file of replies, with its benchmark folder.
 
-    bench: benchmark folder; None = the one that the run names. model: name in place of the one in the file.
+def open_replies(
+    replies: Path | str | ReplySource, bench: Path | None, model: str | None
+) -> tuple[ReplySource, Folder]:
+    """Open a run folder, a JSONL file of replies or a log of another tool, with its benchmark folder.
+
+    bench: benchmark folder; None = the one that the run or log names. model: name in place of the one in the file.
 
     Raises:
         BadInput: no such replies, no benchmark, or a run of another benchmark.
     """
+    if isinstance(replies, ReplySource):
+        if bench is None:
+            raise BadInput("replies in memory need their benchmark", field="bench")
+        return replies, Folder(bench, "benchmark")
+    replies = Path(replies)
     if replies.is_dir():
         source = read_run(replies)
         given = Folder(replies, "run").manifest.input("benchmark")
@@ -51,12 +67,23 @@ def open_replies(replies: Path, bench: Path | None, model: str | None) -> tuple[
                 fix="name the benchmark it was run on with --bench, or run again",
             )
         return source, folder
+    if replies.suffix in LOG_READERS and not _is_lines(replies):
+        return LOG_READERS.load(replies.suffix)(replies, bench, model)
     if bench is None:
         if replies.exists():
             raise BadInput("a file of replies needs its benchmark", file=replies, fix="score --replies FILE BENCH")
         raise BadInput("no such run folder or file", file=replies)
     folder = Folder(bench, "benchmark")
     return read_jsonl(replies, model, _image_hashes(folder)), folder
+
+
+def _is_lines(file: Path) -> bool:
+    """Whether a file is JSON lines, whatever its name: its first line is a whole object."""
+    if not file.is_file():
+        return False
+    with file.open("rb") as stream:
+        first = stream.readline(1 << 20).strip()
+    return first.startswith(b"{") and first.endswith(b"}") and b"\0" not in first
 
 
 def _image_hashes(folder: Folder) -> dict[str, str]:
