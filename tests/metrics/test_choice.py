@@ -21,6 +21,7 @@ from sonogauge.metrics.choice import (
     hit_statistics,
     macro_f1,
 )
+from sonogauge.metrics.clinical import COLUMNS as CLINICAL_COLUMNS
 from sonogauge.metrics.numbers import scaled_error_statistics
 from sonogauge.metrics.probability import calibration_statistics, normalised
 
@@ -100,6 +101,8 @@ def sums_for(statistic: str, seed: int) -> np.ndarray:
     if statistic == "pairs":
         reference = rng.normal(0.0, 1.0, size=(12, 3))
         return pair_statistics(reference, reference + rng.normal(0.2, 0.5, size=(12, 3))).sum(axis=1)
+    if statistic == "clinical":
+        return rng.uniform(1, 20, size=len(CLINICAL_COLUMNS))
     if statistic == "calibration":
         return calibration_statistics(normalised(rng.random((40, 3))), rng.integers(0, 3, size=40)).sum(axis=0)
     return np.array([rng.uniform(1, 20), 20.0])

@@ -199,6 +199,77 @@ def test_errors_counted_by_hand(reference: str, reply: str, expected: dict[str, 
     assert found == expected
 
 
+# Two ways to say the same, written by hand.
+PARAPHRASES = [
+    (
+        "The gallbladder wall is not thickened and contains no stones.",
+        "No gallstones. No gallbladder wall thickening.",
+    ),
+    (
+        "A 12 mm hypoechoic nodule with irregular margins in the left thyroid lobe.",
+        "A nodule in the left lobe of the thyroid. It is hypoechoic with an irregular border and measures 1.2 cm.",
+    ),
+    (
+        "No focal lesion in the liver.",
+        "The liver is free of focal lesions.",
+    ),
+    (
+        "The liver is normal in size with homogeneous echotexture. No focal lesion.",
+        "Liver size is within normal limits. The liver has a uniform echo. No space-occupying lesion in the liver.",
+    ),
+    (
+        "Right kidney: 5 mm stone in the lower pole with posterior shadowing.",
+        "In the lower pole of the right kidney there is a calculus, about 0.5 cm, casting an acoustic shadow.",
+    ),
+    (
+        "The left breast shows an anechoic cyst at 3 o'clock with posterior enhancement.",
+        "Anechoic cyst with posterior acoustic enhancement, left breast, 3 o'clock.",
+    ),
+    (
+        "Mild left hydronephrosis.",
+        "The left kidney shows mild dilatation of the renal pelvis.",
+    ),
+    (
+        "Moderate hepatic steatosis.",
+        "Moderate fatty liver.",
+    ),
+    (
+        "Multiple B-lines are seen in both lungs, without pleural effusion.",
+        "B-lines are present bilaterally. No pleural effusion.",
+    ),
+    (
+        "The common bile duct measures 6 mm.",
+        "CBD diameter 0.6 cm.",
+    ),
+    (
+        "Thyroid nodule, TI-RADS 4.",
+        "TI-RADS category 4 nodule of the thyroid.",
+    ),
+    (
+        "Impression: benign breast lesion.",
+        "Impression: the breast lesion is benign.",
+    ),
+    (
+        "肝脏大小正常，回声均匀，未见占位。",
+        "The liver is normal in size with homogeneous echo and no focal lesion.",
+    ),
+    (
+        "There is no ascites.",
+        "No free fluid in the abdomen.",
+    ),
+    (
+        "Focal lesion in the upper right part of the image, malignant.",
+        "In the upper right of the image there is a lesion of malignant appearance.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PARAPHRASES)
+def test_the_same_in_other_words_scores_one(one: str, other: str) -> None:
+    assert clinical_item([one], other)["fact_f1"] == 1.0
+    assert clinical_item([other], one)["fact_f1"] == 1.0
+
+
 def test_details_left_out_lower_detail_recall() -> None:
     counts = clinical_counts("A cyst of 20 mm in the left kidney.", "A cyst in the kidney.")
     assert (counts["reference_details"], counts["details_right"], counts["side_compared"]) == (2, 0, 0)

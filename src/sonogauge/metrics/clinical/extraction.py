@@ -329,7 +329,8 @@ class _SentenceReader:
         tokens = self.sentence.tokens
         span, number = (tokens[size.start][1], tokens[size.stop - 1][2]), self.sentence.number
         before = self.context.lesion
-        if before is not None and not (self.organs or self.structures or self.findings):
+        described = all(self.lexicon.findings[one.term.name].kind == "descriptor" for one in self.findings)
+        if before is not None and described and not (self.organs or self.structures):
             return replace(before, size_mm=size.values, span=span, sentence=number)
         mention = Mention(Term("finding", "measurement"), size.start, size.stop)
         structure = self._structure_of(mention)
