@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final, Literal
 
 LEVEL: Final = 0.95
@@ -32,7 +33,9 @@ def smallest_difference(error: float, df: float, *, power: float = POWER, level:
     critical = float(stdtrit(df, 0.5 + level / 2))
 
     def lacking(noncentrality: float) -> float:
-        found = 1.0 - float(nctdtr(df, noncentrality, critical)) + float(nctdtr(df, noncentrality, -critical))
+        wrong_side = float(nctdtr(df, noncentrality, -critical))
+        # Far out on the wrong side, where next to nothing is left, scipy gives NaN.
+        found = 1.0 - float(nctdtr(df, noncentrality, critical)) + (0.0 if math.isnan(wrong_side) else wrong_side)
         return found - power
 
     upper = critical + 1.0
