@@ -75,6 +75,9 @@ def test_a_module_says_what_it_is_and_is_of_readable_size(file: Path) -> None:
     assert ast.get_docstring(tree), "a module starts with one sentence on what it is for"
     assert len(text.splitlines()) <= 400, "split it: one idea a module, 400 lines at most"
     never = {"torch", "ray", "inspect_ai", "transformers", "sklearn", "scipy.stats", "openai"}
+    # This one is loaded by Inspect alone, through its entry point, and its decorators need Inspect.
+    if file.relative_to(ROOT / "src") == Path("sonogauge/inspect/registry.py"):
+        never.remove("inspect_ai")
     assert _imported_at_start(tree) & never == set(), "import it where it is used"
 
 
