@@ -23,6 +23,8 @@ PARTS: Final[dict[str, str]] = {
     "score published": "replies to scores as the benchmark's own scorer counts",
     "comparison": "two or more runs on the same items: differences, paired tests, corrections, ranks, ablations",
     "groups of models": "facts of models from models.yaml; adapted models and their bases, groups with the model as unit",
+    "score table": "any prediction file of any tool scored, with VLMEvalKit result files recognised",
+    "slices": "values on parts of the items and the gaps between them",
     "report": "score tables as md, csv, latex, json",
     "synthetic benchmark": "simulated images with exact references",
     "demo": "build, run, score and report without data or key",

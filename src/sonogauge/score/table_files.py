@@ -187,7 +187,8 @@ def _parquet(path: Path) -> TableFile:
         raise BadInput(f"not Parquet ({error})", file=path) from error
 
     def chunks(wanted: Sequence[str]) -> Iterator[Chunk]:
-        with pq.ParquetFile(path) as file:
+        # Without this the whole file is read ahead.
+        with pq.ParquetFile(path, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=CHUNK, columns=list(wanted)):
                 yield {name: batch.column(name).to_pylist() for name in wanted}
 
