@@ -1,6 +1,6 @@
 """Build, run, score and compare ultrasound benchmarks for vision-language models.
 
-The public functions are loaded on first use: `build`, `run`, `score`, `compare`, `report`.
+The public functions are loaded on first use: `import_cases`, `build`, `run`, `score`, `compare`, `report`.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ if TYPE_CHECKING:
     from sonogauge.report import report
     from sonogauge.run import run
     from sonogauge.score import score
+    from sonogauge.sources.importer import import_cases
 
 _PUBLIC = {
     "BadInput": "sonogauge._errors",
     "build": "sonogauge.build",
     "compare": "sonogauge.compare",
+    "import_cases": "sonogauge.sources.importer",
     "report": "sonogauge.report",
     "run": "sonogauge.run",
     "score": "sonogauge.score",
 }
 
-__all__ = ["BadInput", "__version__", "build", "compare", "report", "run", "score"]
+__all__ = ["BadInput", "__version__", "build", "compare", "import_cases", "report", "run", "score"]
 
 
 def __getattr__(name: str) -> Any:

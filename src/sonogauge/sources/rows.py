@@ -36,7 +36,7 @@ class Origin:
 
 def name_of(finding: Finding, layout: Layout) -> str:
     """Return the id of a finding within its source: the template of the layout, else its path."""
-    name = Template(layout.id).fill(finding.fields) if layout.id else None
+    name = Template(layout.id).fill(finding.fields, empty=True) if layout.id else None
     if name is None:
         return finding.name
     return name if finding.frame is None else f"{name}/{finding.frame:04d}"

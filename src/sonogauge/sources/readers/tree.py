@@ -201,8 +201,8 @@ class Template:
         """The names of the slots."""
         return tuple(_SLOT.findall(self.text))
 
-    def fill(self, facts: Mapping[str, str]) -> str | None:
-        """Return the text, None if a slot has no value."""
-        if any(not facts.get(name, "").strip() for name in self.fields):
+    def fill(self, facts: Mapping[str, str], *, empty: bool = False) -> str | None:
+        """Return the text, None if a slot has no value; with `empty` an empty value is one too."""
+        if any(name not in facts or not (empty or facts[name].strip()) for name in self.fields):
             return None
         return _SLOT.sub(lambda slot: facts[slot.group(1)].strip(), self.text)
