@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sonogauge._errors import BadInput
-from sonogauge.metrics.clinical import extract, load_lexicon
+from sonogauge.metrics.clinical import clinical_counts, extract, load_lexicon
 from sonogauge.metrics.clinical.extraction import read
 
 # Sentence -> the facts a reader takes from it, written by hand before the code was run on it.
@@ -242,6 +242,14 @@ def test_any_text_is_read(text: str) -> None:
         assert fact.polarity in ("present", "absent", "uncertain")
         assert all(0 < value <= 1000 for value in fact.size_mm)
         assert str(fact)
+
+
+@given(st.lists(WORDS, max_size=60).map(" ".join))
+@settings(max_examples=200, deadline=None)
+def test_any_text_is_perfect_against_itself(text: str) -> None:
+    counts = clinical_counts(text, text)
+    assert counts["correct"] == counts["reference_facts"] == len(extract(text))
+    assert counts["negation_errors"] == counts["hallucinated"] == counts["missed"] == counts["sections_missing"] == 0
 
 
 def test_long_hostile_texts_are_read() -> None:

@@ -9,10 +9,12 @@ from sonogauge.metrics.clinical.matching import Match, match_facts
 from sonogauge.metrics.clinical.modality import refuse_modality
 from sonogauge.metrics.clinical.statistics import (
     COLUMNS,
+    best_reference,
     clinical_counts,
     clinical_item,
     clinical_statistics,
     fact_table,
+    item_values,
     missing_sections,
     required_sections,
 )
@@ -22,11 +24,13 @@ __all__ = [
     "Fact",
     "Lexicon",
     "Match",
+    "best_reference",
     "clinical_counts",
     "clinical_item",
     "clinical_statistics",
     "extract",
     "fact_table",
+    "item_values",
     "load_lexicon",
     "match_facts",
     "missing_sections",

@@ -38,6 +38,19 @@ COLUMNS: Final = (
     "sections_required",
     "sections_missing",
 )
+_SHOWN: Final = (
+    "reference_facts",
+    "reply_facts",
+    "correct",
+    "negation_errors",
+    "side_errors",
+    "place_errors",
+    "size_errors",
+    "grade_errors",
+    "hallucinated",
+    "missed",
+    "sections_missing",
+)
 _COMPARED: Final = {"side": "side", "place": "place", "size_mm": "size", "grade": "grade"}
 
 
@@ -168,36 +181,25 @@ def clinical_statistics(
     """
     if len(references) != len(texts):
         raise ValueError(f"{len(references)} reference lists for {len(texts)} texts")
-    rows = [
-        [best_reference(several, text, lexicon)[1][name] for name in COLUMNS]
-        for several, text in zip(references, texts, strict=True)
-    ]
+    rows = []
+    for several, text in zip(references, texts, strict=True):
+        counts = best_reference(several, text, lexicon)[1]
+        rows.append([counts[name] for name in COLUMNS])
     return {"clinical": np.array(rows, dtype=np.float64).reshape(-1, len(COLUMNS))}
 
 
-def clinical_item(references: Sequence[str], text: str, lexicon: Lexicon | None = None) -> dict[str, float]:
-    """Return the per-item values of one reply: `fact_f1` and the counts of facts and errors.
+def item_values(counts: dict[str, float]) -> dict[str, float]:
+    """Return the per-item values of counts: `fact_f1` (1 where neither text has a fact) and facts and errors."""
+    return {"fact_f1": _f1(counts), **{name: counts[name] for name in _SHOWN}}
 
-    `fact_f1` is 1 where neither text has a fact.
+
+def clinical_item(references: Sequence[str], text: str, lexicon: Lexicon | None = None) -> dict[str, float]:
+    """Return the per-item values of one reply against its best reference; see `item_values`.
 
     >>> clinical_item(["No cyst in the liver."], "A cyst in the liver.")["negation_errors"]
     1.0
     """
-    counts = best_reference(references, text, lexicon)[1]
-    shown = (
-        "reference_facts",
-        "reply_facts",
-        "correct",
-        "negation_errors",
-        "side_errors",
-        "place_errors",
-        "size_errors",
-        "grade_errors",
-        "hallucinated",
-        "missed",
-        "sections_missing",
-    )
-    return {"fact_f1": _f1(counts), **{name: counts[name] for name in shown}}
+    return item_values(best_reference(references, text, lexicon)[1])
 
 
 def fact_table(reference: str, reply: str, lexicon: Lexicon | None = None) -> list[dict[str, Any]]:
