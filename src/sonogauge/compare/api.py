@@ -12,7 +12,7 @@ from typing import Any, Final
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.compare.ablations import ABLATIONS, Ablation
-from sonogauge.compare.pairs import Difference, Place, Testing, task_difference, total_differences
+from sonogauge.compare.pairs import Difference, PairRules, Place, task_difference, total_differences
 from sonogauge.compare.ranking import leave_out, rank_models, shared_tasks, weights_of
 from sonogauge.compare.sides import PRESENT, Counted, Ground, Side, count, make_ground, read_sides, refuse_other_items
 from sonogauge.compare.slices import level_of
@@ -108,7 +108,7 @@ def compare(
         "swaps": swaps,
         "seed": seed,
     }
-    testing = Testing(swaps, seed, margin)
+    testing = PairRules(swaps, seed, margin)
     if ablation is not None:
         found = ABLATIONS.load(ablation)(Ablation(ground, sides, testing, tuple(tasks or ()), cards, dict(sizes or {})))
         document["ablation"] = {"name": ablation, **found}
@@ -199,7 +199,7 @@ def _head(ground: Ground, sides: Sequence[Side], variant: str) -> dict[str, Any]
 
 
 def _compare(
-    ground: Ground, sides: Sequence[Side], variant: str, against: str | None, by: str | None, testing: Testing
+    ground: Ground, sides: Sequence[Side], variant: str, against: str | None, by: str | None, testing: PairRules
 ) -> dict[str, Any]:
     level = level_of(by, ground.items) if by and by != "task" and by != "dataset" else None
     if variant and not any(variant in side.variants for side in sides):
@@ -266,7 +266,7 @@ def _by_level(
     variant: str,
     column: str,
     pairs: Sequence[tuple[Counted, Counted]],
-    testing: Testing,
+    testing: PairRules,
 ) -> tuple[list[Difference], list[dict[str, Any]]]:
     # A level holds what it holds: a data set without items of it is not missing.
     ground = replace(ground, scenario_set=PRESENT)

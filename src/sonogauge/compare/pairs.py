@@ -67,7 +67,7 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Testing:
+class PairRules:
     """How pairs are tested: random swaps and their seed, and the margin of non-inferiority (d, higher is better)."""
 
     swaps: int
@@ -92,7 +92,7 @@ class Place:
         return "tasks" if self.task else "totals"
 
 
-def task_difference(ground: Ground, first: Counted, second: Counted, place: Place, testing: Testing) -> Difference:
+def task_difference(ground: Ground, first: Counted, second: Counted, place: Place, testing: PairRules) -> Difference:
     """Compare two models by the headline of a task, or of one data set of it where `place` names one."""
     task = place.task
     metric = ground.spec.tasks[task].headline
@@ -108,7 +108,7 @@ def task_difference(ground: Ground, first: Counted, second: Counted, place: Plac
     return _difference(metric, first, second, place, values, test, testing, found)
 
 
-def total_differences(ground: Ground, first: Counted, second: Counted, testing: Testing) -> list[Difference]:
+def total_differences(ground: Ground, first: Counted, second: Counted, testing: PairRules) -> list[Difference]:
     """Compare two models by every total of the benchmark, totals of skill excepted (they take off the same amounts)."""
     spec = ground.spec
     values = [composite_values(spec, one.values, {}) for one in (first, second)]
@@ -191,7 +191,7 @@ def _difference(
     place: Place,
     values: Sequence[Value | None],
     test: SwapTest,
-    testing: Testing,
+    testing: PairRules,
     found: McNemar | None,
 ) -> Difference:
     ours, theirs = values

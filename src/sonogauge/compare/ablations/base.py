@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from sonogauge._errors import BadInput
-from sonogauge.compare.pairs import Testing
+from sonogauge.compare.pairs import PairRules
 from sonogauge.compare.sides import Counted, Ground, Outcome, Side
 from sonogauge.items import Item
 from sonogauge.metrics import load_metric
@@ -30,7 +30,7 @@ class Ablation:
 
     ground: Ground
     sides: Sequence[Side]
-    testing: Testing
+    testing: PairRules
     tasks: tuple[str, ...]
     cards: Cards
     sizes: Mapping[str, float]

@@ -10,7 +10,7 @@ import numpy as np
 
 from sonogauge.benchmarks.composite import part
 from sonogauge.compare.ablations.base import Ablation, column, p_value, table
-from sonogauge.compare.pairs import Place, Testing, task_difference
+from sonogauge.compare.pairs import PairRules, Place, task_difference
 from sonogauge.compare.sides import count, refuse_other_items
 from sonogauge.metrics.base import Array
 from sonogauge.models.groups import GROUPINGS, UNKNOWN, Cards, base_pairs, group_of
@@ -113,7 +113,7 @@ def group_tables(
     d: Mapping[str, Mapping[str, float]],
     names: Mapping[str, str],
     cards: Cards,
-    testing: Testing,
+    testing: PairRules,
     notes: Sequence[str] = (),
     key: str = "groups",
     title: str = "Groups of models",
@@ -187,7 +187,7 @@ def group_tables(
     ]
 
 
-def _gap(ours: Array, theirs: Array, testing: Testing) -> dict[str, Any]:
+def _gap(ours: Array, theirs: Array, testing: PairRules) -> dict[str, Any]:
     if not len(ours) or not len(theirs):
         why = "no model with this task in one group"
         return {"difference": p_value(None, why), "p": p_value(None, why)}
