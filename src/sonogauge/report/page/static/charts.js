@@ -1,0 +1,134 @@
+// Differences: forest plots of paired differences, against not looking and between models.
+const forest = { line: null, pair: "" };
+
+const drawWidth = (panel) => Math.max(320, Math.min(860, panel.clientWidth || 760));
+
+function ticks(low, high, most = 6) {
+  const span = high - low || 1;
+  const raw = span / most;
+  const size = 10 ** Math.floor(Math.log10(raw));
+  const step = [1, 2, 2.5, 5, 10].map((one) => one * size).find((one) => one >= raw);
+  const result = [];
+  for (let value = Math.ceil(low / step - 1e-9) * step; value <= high + step * 1e-9; value += step) result.push(Math.abs(value) < step * 1e-9 ? 0 : value);
+  return result;
+}
+
+const plainTick = (value) => Number(value.toPrecision(6)).toString().replace("-", "\u2212");
+
+// rows: {label, head} or {label, value, low, high, note, kind}
+function forestPlot(label, rows, width, axis) {
+  const held = rows.filter((one) => one.value !== null && one.value !== undefined);
+  const ends = held.flatMap((one) => [one.value, one.low, one.high]).filter((one) => one !== null);
+  if (!ends.length) return h("p", { class: "empty" }, "No difference could be estimated.");
+  let low = Math.min(0, ...ends);
+  let high = Math.max(0, ...ends);
+  const pad = (high - low || 0.1) * 0.06;
+  low -= pad;
+  high += pad;
+  const narrow = width < 560;
+  const left = narrow ? 108 : 190;
+  const right = narrow ? 8 : 150;
+  const step = 24;
+  const height = rows.length * step + 44;
+  const x = (value) => left + ((value - low) / (high - low)) * (width - left - right);
+  const kids = [s("title", {}, label)];
+  for (const tick of ticks(low, high, narrow ? 4 : 7)) {
+    kids.push(s("line", { class: tick === 0 ? "zero" : "grid", x1: x(tick), x2: x(tick), y1: 4, y2: height - 36 }));
+    kids.push(s("text", { class: "tick", x: x(tick), y: height - 20, "text-anchor": "middle" }, (tick > 0 ? "+" : "") + plainTick(tick)));
+  }
+  kids.push(s("text", { class: "axis", x: x(0), y: height - 4, "text-anchor": x(0) > width * 0.66 ? "end" : x(0) < width * 0.34 ? "start" : "middle" }, axis));
+  rows.forEach((one, place) => {
+    const y = place * step + 18;
+    if (one.head) {
+      kids.push(s("text", { class: "head", x: 0, y: y + 4 }, one.label));
+      return;
+    }
+    const cut = narrow ? 16 : 28;
+    kids.push(s("text", { class: "label", x: left - 10, y: y + 4, "text-anchor": "end" }, one.label.length > cut ? one.label.slice(0, cut - 1) + "…" : one.label, s("title", {}, one.label)));
+    if (one.value === null || one.value === undefined) {
+      kids.push(s("text", { class: "tick", x: left + 6, y: y + 4 }, one.note || "no value"));
+      return;
+    }
+    const kind = one.kind || "";
+    if (one.low !== null && one.high !== null) {
+      kids.push(s("line", { class: `reach ${kind}`, x1: x(one.low), x2: x(one.high), y1: y, y2: y }));
+      for (const end of [one.low, one.high]) kids.push(s("line", { class: `reach ${kind}`, x1: x(end), x2: x(end), y1: y - 4, y2: y + 4 }));
+    }
+    kids.push(s("circle", { class: `dot ${kind}`, cx: x(one.value), cy: y, r: 4 }));
+    if (!narrow) {
+      const shown = (value) => (value > 0 ? "+" : "") + digits(value, "plain");
+      kids.push(s("text", { class: "tick", x: width, y: y + 4, "text-anchor": "end" }, one.low === null ? shown(one.value) : `${shown(one.value)} [${shown(one.low)}, ${shown(one.high)}]`));
+    }
+  });
+  return h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, s("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height }, kids));
+}
+
+const KIND_OF = { above: "good", below: "bad", "not distinguishable": "even" };
+
+function asTable(heads, lines) {
+  return h("details", {}, h("summary", {}, "As a table"), scroller("As a table", h("table", { class: "plain" },
+    h("thead", {}, h("tr", {}, heads.map((one) => h("th", { scope: "col" }, one)))),
+    h("tbody", {}, lines.map((line) => h("tr", {}, line.map((one, place) => h(place ? "td" : "th", place ? {} : { scope: "row" }, one))))))));
+}
+
+function drawForest(panel) {
+  const width = drawWidth(panel);
+  const lines = scoredLines().filter((line) => data.verdicts[line]);
+  const parts = [h("h2", {}, "Against not looking")];
+  parts.push(h("p", { class: "hint" }, "Paired difference to the best baseline that does not read the image, task by task, with its 95 % interval: 0 = no better than not looking. Differences are of d: the headline, with errors turned round so that higher is better."));
+  if (state.protocol !== "strict") parts.push(h("p", { class: "hint" }, "Verdicts are given under strict only; they are shown here whichever protocol is chosen above."));
+  if (!lines.length) {
+    parts.push(h("p", { class: "empty" }, "No verdicts in these scores: they were scored without baselines or under the published protocol only."));
+  } else {
+    if (forest.line === null || (forest.line !== "all" && !lines.includes(Number(forest.line)))) forest.line = lines[0];
+    if (lines.length > 1) {
+      parts.push(h("div", { class: "filters" }, select("Model", [...lines.map((line) => [line, lineLabel(line)]), ["all", "all, task by task"]], forest.line, (value) => { forest.line = value; drawForest(panel); panel.querySelector("select").focus(); })));
+    }
+    const chosen = forest.line === "all" ? lines : [Number(forest.line)];
+    const list = [];
+    const table = [];
+    for (const { code, title } of data.tasks) {
+      const judged = chosen.map((line) => [line, data.verdicts[line][code]]).filter(([, one]) => one);
+      if (!judged.length) continue;
+      if (chosen.length > 1) list.push({ head: true, label: `${code} ${title}` });
+      for (const [line, one] of judged) {
+        const label = chosen.length > 1 ? lineLabel(line) : `${code} ${title}`;
+        list.push({ label, value: one.difference, low: one.low, high: one.high, note: one.why, kind: KIND_OF[one.word] });
+        table.push([`${code} · ${lineLabel(line)}`, verdictText(one)]);
+      }
+    }
+    parts.push(forestPlot(`Difference to the best non-reading baseline${chosen.length === 1 ? `: ${lineLabel(chosen[0])}` : ""}`, list, width, "← worse than not looking | better →"));
+    parts.push(asTable(["Task", "Verdict"], table));
+  }
+  const own = h("section", {}, parts);
+  panel.replaceChildren(own, comparisonSection(width, panel));
+}
+
+function comparisonSection(width, panel) {
+  const parts = [h("h2", {}, "Between models")];
+  const found = data.comparison;
+  if (!found) {
+    parts.push(h("p", { class: "empty" }, "No comparison was given. Make one with ", h("code", {}, "sonogauge compare RUN RUN --out COMPARISON"), " and name the folder beside the scores."));
+    return h("section", {}, parts);
+  }
+  const pairs = [...new Set(found.differences.map((one) => `${one.first}\u0000${one.second}`))];
+  if (!pairs.includes(forest.pair)) forest.pair = pairs[0] || "";
+  const [first, second] = forest.pair.split("\u0000");
+  if (pairs.length > 1) parts.push(h("div", { class: "filters" }, select("Pair", pairs.map((one) => [one, one.replace("\u0000", " − ")]), forest.pair, (value) => { forest.pair = value; drawForest(panel); })));
+  const rowsOf = found.differences.filter((one) => one.first === first && one.second === second);
+  const adjusted = found.correction === "bh" ? "p_bh" : "p_holm";
+  const list = rowsOf.map((one) => ({
+    label: [one.task || one.metric, one.dataset, one.level].filter(Boolean).join(" "),
+    value: one.d_difference, low: one.d_low, high: one.d_high, note: one.why,
+    kind: one.d_low === null ? "" : one.d_low > 0 ? "good" : one.d_high < 0 ? "bad" : "even",
+  }));
+  if (first) parts.push(h("p", { class: "hint" }, `${first} minus ${second}, same items, same draws of patients; p by exchanging the models within patients, adjusted (${found.correction || "holm"}) within its family.`));
+  parts.push(forestPlot(`Paired difference: ${first} minus ${second}`, list, width, "← second better | first better →"));
+  parts.push(asTable(["Where", "Difference of d", "p", "p adjusted", "n", "Groups"], rowsOf.map((one) => [
+    [one.task || one.metric, one.dataset, one.level].filter(Boolean).join(" "),
+    one.d_difference === null ? one.why || DASH : digits(one.d_difference, "plain"), pText(one.p), pText(one[adjusted]), one.n, one.groups])));
+  parts.push(h("p", { class: "hint" }, found.notices.join(" "), " Manifest ", h("code", {}, found.hash.slice(0, 12)), "."));
+  return h("section", {}, parts);
+}
+
+const pText = (p) => (p === null ? DASH : p < 0.0001 ? "< 0.0001" : p.toPrecision(2));
