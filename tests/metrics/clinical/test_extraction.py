@@ -117,6 +117,21 @@ SENTENCES: dict[str, set[str]] = {
         "breast: mass",
     },
     "The thyroid nodule is seen, about 8x5 mm in the left lobe.": {"thyroid: mass, left, 8 x 5 mm"},
+    "Mass with no calcification, posterior enhancement and smooth margin.": {
+        "mass",
+        "lesion: no calcification",
+        "lesion: enhancement",
+        "lesion: no abnormal border",
+    },
+    "There is no evidence of a mass, and the axillary lymph nodes are normal.": {
+        "breast: no mass",
+        "breast axilla: no abnormality",
+    },
+    "Hydronephrosis: none.": {"kidney: no hydronephrosis"},
+    "The gallbladder stone has resolved.": {"gallbladder: no stone"},
+    "No intrahepatic biliary dilatation.": {"liver intrahepatic duct: no dilatation"},
+    "A 2.1 cm cyst in segment 7.": {"liver segment: cyst, 21 mm"},
+    "The thyroid has a nodule in the left lower pole.": {"thyroid: mass, left, lower pole"},
     # Chinese
     "肝脏大小正常，包膜光滑，实质回声均匀。": {
         "liver: no abnormal size",

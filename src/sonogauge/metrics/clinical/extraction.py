@@ -103,6 +103,7 @@ class _SentenceReader:
         self.structures = sentence.of("structure")
         self.places = sorted([*sentence.of("place"), *clock_positions(sentence)], key=lambda one: one.start)
         self.findings = sentence.of("finding")
+        self.stating = {sentence.segment[one.start] for one in (*self.findings, *sentence.of("qualifier"))}
         self.organ_groups = list(self._organ_groups())
         self.describing = {
             position
@@ -160,7 +161,8 @@ class _SentenceReader:
         """Return which of some mentions belongs to one.
 
         The next one behind a preposition, with no comma and no other finding between; else the last one before; else
-        the first one behind. segment_only: those before and behind only from the same clause.
+        the first one behind, unless in a clause that states something of its own. segment_only: those before and
+        behind only from the same clause.
         """
         sentence, lexicon = self.sentence, self.lexicon
         behind = next((one for one in among if one.start >= mention.stop), None)
@@ -174,10 +176,12 @@ class _SentenceReader:
                 return behind
         before = next((one for one in reversed(among) if one.stop <= mention.start), None)
         same = sentence.segment[mention.start]
-        for one in (before, behind):
-            if one is not None and (not segment_only or sentence.segment[one.start] == same):
-                return one
-        return None
+        if before is not None and (not segment_only or sentence.segment[before.start] == same):
+            return before
+        if behind is None:
+            return None
+        segment = sentence.segment[behind.start]
+        return behind if segment == same or not (segment_only or segment in self.stating) else None
 
     def _structure_of(self, mention: Mention) -> Mention | None:
         segment = self.sentence.segment

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
@@ -154,7 +155,11 @@ def _list_goes_on(sentence: Sentence, at: dict[int, Mention], comma: int, lexico
     for position in range(comma + 1, min(len(words), comma + _LIST_REACH)):
         word, mention = words[position], at.get(position)
         if word in grammar["conjunctions"]:
-            return words[min(position + 1, len(words) - 1)] not in grammar["openers"] - {"a", "an", "the"}
+            if words[min(position + 1, len(words) - 1)] in grammar["openers"] - {"a", "an", "the"}:
+                return False
+            # "No calcification, posterior enhancement and smooth margin": the last one is no finding.
+            last = bisect_right(sentence.segment, sentence.segment[position])
+            return not any(one in at and at[one].term.kind == "qualifier" for one in range(position, last))
         if word in _STOPS or word in grammar["verbs"] or (opens and word in grammar["openers"]):
             return False
         if mention is not None and (mention.term.kind in _CUES or mention.term.kind in ("contrast", "qualifier")):
