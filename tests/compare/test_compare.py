@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -199,6 +200,21 @@ def test_a_level_of_a_column_is_compared_as_if_alone(world: World, tmp_path: Pat
         (expected,) = (one for one in alone.document["differences"] if one["task"] == task)
         for name in ("difference", "n", "groups", "differing_groups", "mcnemar"):
             assert found[name] == expected[name], name
+
+
+def test_items_without_a_level_have_one_of_their_own_and_levels_are_bounded(tmp_path: Path) -> None:
+    items = [
+        replace(item, meta={"side": "left"} if number % 2 else {"number": str(number)})
+        for number, item in enumerate(small_items(patients=60, frames=2))
+    ]
+    bench = write_bench(tmp_path / "bench", items, small_spec())
+    runs = [made_run(tmp_path, items, 0.5, seed) for seed in (1, 2)]
+    document = compare(runs, bench=bench, by="side", draws=100, swaps=99).document
+    assert {one["level"] for one in document["levels"]} == {"", "left"}
+    for format in ("md", "csv"):
+        assert "(none)" in render(view_comparison(document), format)
+    with pytest.raises(BadInput, match="column 'number' has 241 levels, more than 200"):
+        compare(runs, bench=bench, by="number", draws=100, swaps=99)
 
 
 def test_ranks_wins_and_left_out_sets(world: World) -> None:

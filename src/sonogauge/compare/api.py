@@ -15,7 +15,7 @@ from sonogauge.compare.ablations import ABLATIONS, Ablation
 from sonogauge.compare.pairs import Difference, PairRules, Place, task_difference, total_differences
 from sonogauge.compare.ranking import leave_out, rank_models, shared_tasks, weights_of
 from sonogauge.compare.sides import PRESENT, Counted, Ground, Side, count, make_ground, read_sides, refuse_other_items
-from sonogauge.compare.slices import level_of
+from sonogauge.compare.slices import BUILT_IN, level_of
 from sonogauge.folders import Input, Manifest, new_folder, write_bytes
 from sonogauge.models.groups import load_cards
 from sonogauge.report.view import SIMULATED_NOTICE, SOURCES_NOTICE
@@ -201,13 +201,13 @@ def _head(ground: Ground, sides: Sequence[Side], variant: str) -> dict[str, Any]
 def _compare(
     ground: Ground, sides: Sequence[Side], variant: str, against: str | None, by: str | None, testing: PairRules
 ) -> dict[str, Any]:
-    level = level_of(by, ground.items) if by and by != "task" and by != "dataset" else None
+    level = level_of(by, ground.items) if by and by not in BUILT_IN else None
     if variant and not any(variant in side.variants for side in sides):
         have = sorted({one for side in sides for one in side.variants})
         raise BadInput(
             f"no run has the variant '{variant}'", field="variant", fix="they have: " + ", ".join(map(repr, have))
         )
-    models = [count(ground, side, variant) for side in sides]
+    models = [count(ground, side, variant, level) for side in sides]
     refuse_other_items(models, [side.source for side in sides])
     pairs = _pairs(models, against)
     notices = [ITEMS_NOTICE]
@@ -228,7 +228,7 @@ def _compare(
                 found.append(task_difference(ground, first, second, place, testing))
     sliced: list[dict[str, Any]] = []
     if level is not None and by is not None:
-        rows, sliced = _by_level(ground, sides, variant, by, pairs, testing)
+        rows, sliced = _by_level(ground, models, by, pairs, testing)
         found += rows
     found, families = adjust(found)
     tasks = shared_tasks(ground, models)
@@ -262,26 +262,20 @@ def _tasks(model: Counted) -> list[str]:
 
 def _by_level(
     ground: Ground,
-    sides: Sequence[Side],
-    variant: str,
+    models: Sequence[Counted],
     column: str,
     pairs: Sequence[tuple[Counted, Counted]],
     testing: PairRules,
 ) -> tuple[list[Difference], list[dict[str, Any]]]:
-    # A level holds what it holds: a data set without items of it is not missing.
-    ground = replace(ground, scenario_set=PRESENT)
-    level = level_of(column, ground.items)
     found, values = [], []
-    for one in sorted({level(item) for item in ground.items}):
-        models = {
-            side.label: count(ground, side, variant, keep=lambda item, one=one: level(item) == one)  # type: ignore[misc]
-            for side in sides
-        }
-        for task in _tasks(next(iter(models.values()))):
-            values.append({"level": one, "task": task, **_task_values(ground, list(models.values()), task)})
+    for level, one in models[0].levels.items():
+        for task in _tasks(one):
+            values.append(
+                {"level": level, "task": task, **_task_values(ground, [m.levels[level] for m in models], task)}
+            )
             for first, second in pairs:
-                place = Place(task, "", column, one)
-                found.append(task_difference(ground, models[first.label], models[second.label], place, testing))
+                place = Place(task, "", column, level)
+                found.append(task_difference(ground, first.levels[level], second.levels[level], place, testing))
     return found, values
 
 

@@ -12,7 +12,7 @@ from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, read_spec
 from sonogauge.folders import Folder
 from sonogauge.items import Item
-from sonogauge.score.cells import Cell, cell_options, count_strict
+from sonogauge.score.cells import Cell, CellKey, cell_options, count_slices
 from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.values import ModelValues, evaluate
@@ -75,7 +75,7 @@ class Outcome:
 
 @dataclass(frozen=True, eq=False)
 class Counted:
-    """What one model did in one variant: cells, values, and each reply that counted."""
+    """What one model did in one variant: cells, values, each reply that counted, and the same by level of a column."""
 
     label: str
     variant: str
@@ -83,6 +83,7 @@ class Counted:
     values: ModelValues
     outcomes: Mapping[ReplyKey, Outcome] = field(repr=False)
     asked: frozenset[ReplyKey] = field(repr=False)
+    levels: Mapping[str, Counted] = field(repr=False)
 
 
 def read_sides(runs: Sequence[Path | str], bench: Path | str | None) -> tuple[list[Side], Folder]:
@@ -161,12 +162,10 @@ def make_ground(
     return Ground(spec, folder, kept, chosen, set_name, settings, resampler)
 
 
-def count(
-    ground: Ground, side: Side, variant: str, keep: Callable[[Item], bool] | None = None, all_metrics: bool = False
-) -> Counted:
+def count(ground: Ground, side: Side, variant: str, level: Callable[[Item], str] | None = None) -> Counted:
     """Count one model's replies in one variant.
 
-    keep: which items; by default all.
+    level: also count the items of each level it names (`Counted.levels`).
 
     Raises:
         BadInput: the model has no reply in that variant.
@@ -177,12 +176,8 @@ def count(
             file=side.source.path,
             fix="it has " + ", ".join(f"'{one}'" for one in side.variants),
         )
-    source = replace(
-        side.source, replies=[one for one in side.source.replies if one.variant == variant and not one.rater_id]
-    )
-    known = {item.item_id for item in ground.items}
-    source = replace(source, replies=[one for one in source.replies if one.item_id in known])
-    items = [item for item in ground.items if keep is None or keep(item)]
+    items = {item.item_id: item for item in ground.items}
+    kept = [one for one in side.source.replies if one.variant == variant and not one.rater_id and one.item_id in items]
     asked: set[ReplyKey] = set()
     outcomes: dict[ReplyKey, Outcome] = {}
 
@@ -200,25 +195,41 @@ def count(
             )
 
     def pairs() -> Iterator[tuple[Item, Reply]]:
-        wanted = {item.item_id for item in items}
-        for item, reply in join(source, ground.items):
-            if item.item_id in wanted:
-                asked.add((item.item_id, reply.epoch))
-                yield item, reply
+        for item, reply in join(replace(side.source, replies=kept), ground.items):
+            asked.add((item.item_id, reply.epoch))
+            yield item, reply
 
-    counted = count_strict(pairs(), cell_options(ground.items), side.label, dict(ground.parameters), sink)
-    cells = {(task, dataset): cell for (_, task, dataset), cell in counted.items()}
-    return Counted(side.label, variant, cells, value_cells(ground, cells, all_metrics), outcomes, frozenset(asked))
+    counted = count_slices(
+        pairs(),
+        cell_options(ground.items),
+        side.label,
+        dict(ground.parameters),
+        sink,
+        ground.scenarios,
+        # The name "" is that of the whole, and an item may lack a level.
+        None if level is None else lambda item: ("=" + level(item),),
+    )
+    # A level holds what it holds: a data set without items of it is not missing.
+    open_ground = replace(ground, scenario_set=PRESENT)
+    levels = {}
+    for name in sorted(set(counted) - {""}):
+        cells = _by_place(counted[name])
+        own = {key: one for key, one in outcomes.items() if level is not None and level(items[key[0]]) == name[1:]}
+        levels[name[1:]] = Counted(side.label, variant, cells, value_cells(open_ground, cells), own, frozenset(own), {})
+    cells = _by_place(counted[""])
+    return Counted(side.label, variant, cells, value_cells(ground, cells), outcomes, frozenset(asked), levels)
 
 
-def value_cells(ground: Ground, cells: Mapping[tuple[str, str], Cell], all_metrics: bool = False) -> ModelValues:
-    """Estimate the headlines of the scenarios that these cells hold, or all their metrics."""
+def _by_place(cells: Mapping[CellKey, Cell]) -> dict[tuple[str, str], Cell]:
+    return {(task, dataset): cell for (_, task, dataset), cell in cells.items()}
+
+
+def value_cells(ground: Ground, cells: Mapping[tuple[str, str], Cell]) -> ModelValues:
+    """Estimate the headlines of the scenarios that these cells hold."""
     scenarios = ground.scenarios
     if not ground.need_all:
         scenarios = tuple(one for one in scenarios if one.key in cells and cells[one.key].n)
-    return evaluate(
-        ground.spec, cells, scenarios, ground.resampler, headline_only=not all_metrics, need_all=ground.need_all
-    )
+    return evaluate(ground.spec, cells, scenarios, ground.resampler, headline_only=True, need_all=ground.need_all)
 
 
 def refuse_other_items(models: Sequence[Counted], sources: Sequence[ReplySource]) -> None:

@@ -83,7 +83,7 @@ def _shared(ground: Ground, seen: Counted, unseen: Counted) -> tuple[Counted, Co
     for one in (seen, unseen):
         cells = {key: cell for key, cell in one.cells.items() if key in keys}
         label = f"{one.label} {one.variant or 'with image'}"
-        out.append(Counted(label, one.variant, cells, value_cells(ground, cells), one.outcomes, one.asked))
+        out.append(Counted(label, one.variant, cells, value_cells(ground, cells), one.outcomes, one.asked, {}))
     return out[0], out[1]
 
 

@@ -76,7 +76,7 @@ def is_exact(text: str, item: Item, variant: str = "") -> bool:
 
 def _rows(ablation: Ablation, side: Side, items: Mapping[str, Item]) -> list[dict[str, Any]]:
     ground = ablation.ground
-    counted = count(ground, side, "", keep=lambda item: item.item_id in items)
+    counted = count(ground, side, "")
     texts = {
         (one.item_id, one.epoch): one.text or ""
         for one in side.source.replies
@@ -86,6 +86,8 @@ def _rows(ablation: Ablation, side: Side, items: Mapping[str, Item]) -> list[dic
     readable: dict[str, dict[tuple[str, int], float]] = {}
     reasons: dict[str, Tally[str]] = {}
     for key, one in counted.outcomes.items():
+        if one.item_id not in items:
+            continue
         place = f"{one.task}/{one.dataset}"
         kept = is_exact(texts.get(key, ""), items[one.item_id])
         exact.setdefault(place, {})[key] = float(kept)
