@@ -306,6 +306,7 @@ def compare_command(
     margin: Annotated[float | None, typer.Option(help="Margin of non-inferiority (0 to 1, higher is better).")] = None,
     correction: Annotated[str, typer.Option(help="holm or bh.")] = "holm",
     tasks: Annotated[str | None, typer.Option(help="Tasks of an ablation, comma-separated.")] = None,
+    items: Annotated[Path | None, typer.Option(help="File of item ids, one a line, to compare on.")] = None,
     models: Annotated[Path | None, typer.Option(help="A models.yaml of your own.")] = None,
     size: Annotated[list[str] | None, typer.Option(help="MODEL=BILLIONS of parameters, for --ablation scale.")] = None,
     bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since the runs.")] = None,
@@ -340,6 +341,7 @@ def compare_command(
         correction=correction,
         ablation=ablation,
         tasks=tasks.split(",") if tasks else None,
+        items=items,
         models_file=models,
         sizes=read_sizes(size or []),
         draws=draws,
@@ -434,7 +436,9 @@ def sources_command(as_json: Json = False) -> None:
 
     specs = [known_source(name) for name in known_sources()]
     if as_json:
-        _print_json({"sources": [one.model_dump(mode="json", exclude={"layouts"}) for one in specs], "kinds": list(KINDS)})
+        _print_json(
+            {"sources": [one.model_dump(mode="json", exclude={"layouts"}) for one in specs], "kinds": list(KINDS)}
+        )
         return
     for one in specs:
         print(f"{one.name}: {one.title}")

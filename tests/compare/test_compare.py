@@ -17,9 +17,10 @@ from tests.compare.made import WEIGHTS, made_bench, made_run, replies, small_ite
 from tests.score.small import write_bench, write_replies
 from typer.testing import CliRunner
 
+import sonogauge
 from sonogauge import BadInput
 from sonogauge.cli import app
-from sonogauge.compare import compare, view_comparison
+from sonogauge.compare import compare, read_comparison, view_comparison
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.metrics.base import Array
@@ -217,6 +218,25 @@ def test_items_without_a_level_have_one_of_their_own_and_levels_are_bounded(tmp_
         compare(runs, bench=bench, by="number", draws=100, swaps=99)
 
 
+def test_a_list_of_items_narrows_the_comparison(world: World, tmp_path: Path) -> None:
+    ids = [item.item_id for item in world.items if item.dataset == "21"][:7]
+    chosen = tmp_path / "ids.txt"
+    chosen.write_text("# seven\n" + "\n".join(ids) + "\n", "utf-8")
+    found = sonogauge.compare(world.runs[:2], bench=world.bench, items=chosen, draws=200, swaps=199)
+    (one,) = (row for row in found.document["differences"] if row["task"])
+    assert (one["task"], one["n"], found.document["items"]) == ("DD", 7, 7)
+    assert any(notice.startswith("Partial: 1 of 4 scenarios") for notice in found.document["notices"])
+    for text, message in (("DD/21/9999", "no item 'DD/21/9999'"), ("\n", "no item id in it")):
+        chosen.write_text(text, "utf-8")
+        with pytest.raises(BadInput, match=message):
+            compare(world.runs[:2], bench=world.bench, items=chosen)
+    chosen.write_bytes(b"\xff\xff")
+    with pytest.raises(BadInput, match="not UTF-8"):
+        compare(world.runs[:2], bench=world.bench, items=chosen)
+    with pytest.raises(BadInput, match="cannot be read"):
+        compare(world.runs[:2], bench=world.bench, items=tmp_path / "none.txt")
+
+
 def test_ranks_wins_and_left_out_sets(world: World) -> None:
     ranks = {(one["label"], one["task"]): one for one in world.found.document["ranks"]}
     assert [ranks[f"made/{number}", ""]["rank"] for number in (1, 2, 3)] == [3, 2, 1]
@@ -253,6 +273,10 @@ def test_against_compares_all_with_one_and_the_same_input_gives_the_same_bytes(w
     assert texts[0] == texts[1]
     assert (outs[0] / "manifest.json").read_bytes() == (outs[1] / "manifest.json").read_bytes()
     folder = Folder(outs[0], "comparison")
+    assert read_comparison(outs[0]).document == json.loads(texts[0])
+    (outs[1] / "comparison.json").write_text("{", "utf-8")
+    with pytest.raises(BadInput, match="compare again"):
+        read_comparison(outs[1])
     assert [one.role for one in folder.manifest.inputs] == ["benchmark", "replies", "replies", "replies"]
     with pytest.raises(BadInput, match="exists already"):
         compare(world.runs, bench=world.bench, out=outs[0], draws=200, swaps=199)

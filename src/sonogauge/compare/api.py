@@ -14,9 +14,19 @@ from sonogauge._errors import BadInput
 from sonogauge.compare.ablations import ABLATIONS, Ablation
 from sonogauge.compare.pairs import Difference, PairRules, Place, task_difference, total_differences
 from sonogauge.compare.ranking import leave_out, rank_models, shared_tasks, weights_of
-from sonogauge.compare.sides import PRESENT, Counted, Ground, Side, count, make_ground, read_sides, refuse_other_items
+from sonogauge.compare.sides import (
+    PRESENT,
+    Counted,
+    Ground,
+    Side,
+    count,
+    make_ground,
+    read_ids,
+    read_sides,
+    refuse_other_items,
+)
 from sonogauge.compare.slices import BUILT_IN, level_of
-from sonogauge.folders import Input, Manifest, new_folder, write_bytes
+from sonogauge.folders import Folder, Input, Manifest, canonical_hash, new_folder, write_bytes
 from sonogauge.models.groups import load_cards
 from sonogauge.report.view import SIMULATED_NOTICE, SOURCES_NOTICE
 from sonogauge.score.compose import composite_values
@@ -50,6 +60,7 @@ def compare(
     correction: str = "holm",
     ablation: str | None = None,
     tasks: Sequence[str] | None = None,
+    items: Path | str | None = None,
     models_file: Path | str | None = None,
     sizes: Mapping[str, float] | None = None,
     draws: int = 10_000,
@@ -78,6 +89,7 @@ def compare(
         correction: "holm" or "bh": which adjusted p is shown first; both are kept.
         ablation: instead of pairs: anatomy, image, scale, instruction, repeats, rotations or groups.
         tasks: of an ablation; default its own.
+        items: a file of item ids, one a line, to compare on; by default all that were asked.
         models_file: a models.yaml of your own, over the packaged one.
         sizes: model to billions of parameters, over models.yaml.
         draws: of the bootstrap.
@@ -96,7 +108,8 @@ def compare(
         paths.append(against)
     sides, folder = read_sides(paths, bench)
     settings = {"tolerance": tolerance, "failure_error": failure_error}
-    ground = make_ground(sides, folder, scenarios=scenarios, draws=draws, seed=seed, parameters=settings)
+    only = read_ids(items) if items is not None else None
+    ground = make_ground(sides, folder, scenarios=scenarios, draws=draws, seed=seed, parameters=settings, only=only)
     cards = load_cards(models_file)
     document = _head(ground, sides, variant)
     parameters: dict[str, Any] = {
@@ -107,6 +120,7 @@ def compare(
         "draws": draws,
         "swaps": swaps,
         "seed": seed,
+        "items": None if only is None else canonical_hash(sorted(only)),
     }
     testing = PairRules(swaps, seed, margin)
     if ablation is not None:
@@ -145,6 +159,21 @@ def compare(
         write_bytes(writer.path / COMPARISON_FILE, text.encode("utf-8"))
         manifest = writer.finish(manifest)
     return Comparison(document, manifest, Path(out))
+
+
+def read_comparison(path: Path | str) -> Comparison:
+    """Read a comparison that `compare` wrote.
+
+    Raises:
+        BadInput: no folder of a comparison, or a broken one.
+    """
+    folder = Folder(path, "comparison")
+    file = folder.path / COMPARISON_FILE
+    try:
+        document = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(f"cannot be read ({error})", file=file, fix="compare again") from error
+    return Comparison(document, folder.manifest, folder.path)
 
 
 def _check_options(

@@ -124,12 +124,22 @@ def _named(folder: Folder) -> str:
 
 
 def make_ground(
-    sides: Sequence[Side], folder: Folder, *, scenarios: str | None, draws: int, seed: int, parameters: dict[str, Any]
+    sides: Sequence[Side],
+    folder: Folder,
+    *,
+    scenarios: str | None,
+    draws: int,
+    seed: int,
+    parameters: dict[str, Any],
+    only: frozenset[str] | None = None,
 ) -> Ground:
     """Read the items of the benchmark and set up the draws that all models share.
 
+    only: ids of the items to compare on, of those asked; None = all.
+
     Raises:
-        BadInput: replies with unknown or doubled ids, runs of different splits, an unknown scenario set, no item.
+        BadInput: replies with unknown or doubled ids, runs of different splits, an unknown scenario set, no item, an
+            id in `only` that is no item's.
     """
     spec = read_spec(folder.path)
     first = sides[0]
@@ -146,7 +156,14 @@ def make_ground(
     # All that anyone was asked, so that a run of fewer items shows up as a difference.
     limits = [side.source.asked for side in sides]
     asked = None if None in limits else frozenset[str]().union(*(one for one in limits if one is not None))
-    scored = [item for item in items if asked is None or item.item_id in asked]
+    for item_id in sorted(only or ()):
+        if item_id not in by_id:
+            raise BadInput(
+                f"no item '{item_id}' in {folder.path}", field="items", fix="use ids of the benchmark's items"
+            )
+    scored = [
+        item for item in items if (asked is None or item.item_id in asked) and (only is None or item.item_id in only)
+    ]
     set_name = scenarios or PRESENT
     chosen = present_scenarios(spec, scored) if set_name == PRESENT else spec.scenario_set(set_name)
     pairs = {one.key for one in chosen}
@@ -230,6 +247,24 @@ def value_cells(ground: Ground, cells: Mapping[tuple[str, str], Cell]) -> ModelV
     if not ground.need_all:
         scenarios = tuple(one for one in scenarios if one.key in cells and cells[one.key].n)
     return evaluate(ground.spec, cells, scenarios, ground.resampler, headline_only=True, need_all=ground.need_all)
+
+
+def read_ids(file: Path | str) -> frozenset[str]:
+    """Read item ids, one a line; empty lines and lines that start with "#" are left out.
+
+    Raises:
+        BadInput: no such file, not text, no id in it.
+    """
+    try:
+        lines = Path(file).read_text("utf-8").splitlines()
+    except OSError as error:
+        raise BadInput(f"cannot be read ({error.strerror or error})", file=file) from error
+    except UnicodeDecodeError as error:
+        raise BadInput("not UTF-8 text", file=file, fix="write one item id a line") from error
+    ids = frozenset(line.strip() for line in lines if line.strip() and not line.startswith("#"))
+    if not ids:
+        raise BadInput("no item id in it", file=file, fix="write one item id a line")
+    return ids
 
 
 def refuse_other_items(models: Sequence[Counted], sources: Sequence[ReplySource]) -> None:
