@@ -237,6 +237,23 @@ def test_a_list_of_items_narrows_the_comparison(world: World, tmp_path: Path) ->
         compare(world.runs[:2], bench=world.bench, items=tmp_path / "none.txt")
 
 
+def test_a_fixed_set_with_a_missing_data_set_has_no_task_value(world: World, tmp_path: Path) -> None:
+    items = [item for item in world.items if item.dataset != "21"]
+    bench = write_bench(tmp_path / "bench", items, small_spec())
+    runs = [made_run(tmp_path, items, 0.5, seed) for seed in (1, 2)]
+    found = compare(runs, bench=bench, scenarios="all", draws=100, swaps=99).document
+    rows = {one["task"]: one for one in found["differences"]}
+    assert rows["LL"]["p"] is not None
+    for task, why in (("DD", "missing data sets: 21"), ("", "missing tasks: DD")):
+        assert rows[task]["difference"] is None and rows[task]["p"] is None and rows[task]["mcnemar"] is None
+        assert (
+            why in rows[task]["why_null"]
+            and why in found["totals"]["total"]["made/1"]["why_null"] + rows[task]["why_no_p"]
+        )
+    assert {one["task"] for one in found["ranks"]} == {"", "LL", "CVE"}
+    assert found["ranking"]["weights"] == pytest.approx({"LL": 0.6, "CVE": 0.4})
+
+
 def test_ranks_wins_and_left_out_sets(world: World) -> None:
     ranks = {(one["label"], one["task"]): one for one in world.found.document["ranks"]}
     assert [ranks[f"made/{number}", ""]["rank"] for number in (1, 2, 3)] == [3, 2, 1]

@@ -246,7 +246,7 @@ def _difference(
         family=place.family,
         detectable=smallest_difference(error, gap.df) if error else None,
         standing=judged,
-        mcnemar=found,
+        mcnemar=found if missing is None else None,
     )
 
 
