@@ -272,22 +272,47 @@ def score_table_command(
 
 @app.command("report")
 def report_command(
-    scores: Annotated[list[Path], typer.Argument(help="One or several scores folders of one benchmark.")],
-    format: Annotated[str, typer.Option(help="md, csv, latex or json.")] = "md",
+    scores: Annotated[
+        list[Path], typer.Argument(help="One or several scores folders of one benchmark; for a page also a comparison.")
+    ],
+    format: Annotated[
+        str | None, typer.Option(help="md, csv, latex, json or page; by default page for .html, else md.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write; without it the text is printed.")] = None,
     protocol: Annotated[str, typer.Option(help="strict or published.")] = "strict",
+    gallery: Annotated[int, typer.Option(help="How many cases a page shows at most.")] = 60,
+    figures: Annotated[Path | None, typer.Option(help="Folder for the figures as SVG and PNG.")] = None,
+    show_restricted_images: Annotated[
+        bool, typer.Option("--show-restricted-images", help="Also show images that may not be redistributed.")
+    ] = False,
+    bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since scoring.")] = None,
 ) -> None:
-    """Render scores as tables.
+    """Render scores as tables, or as one page that opens from disk.
+
+    Example: sonogauge report scores/majority scores/gpt --out report.html
 
     Example: sonogauge report scores/majority scores/gpt --format latex --out table.tex
     """
     from sonogauge.report import report
 
-    text = report(scores, out, format, protocol)
+    if format == "page" and out is None:
+        raise BadInput("a page needs a file", field="out", fix="pass --out report.html")
+    text = report(
+        scores,
+        out,
+        format,
+        protocol,
+        gallery=gallery,
+        figures=figures,
+        show_restricted_images=show_restricted_images,
+        bench=bench,
+    )
     if out is None:
         print(text, end="" if text.endswith("\n") else "\n")
     else:
         _say(f"report: {out}")
+    if figures is not None:
+        _say(f"figures: {figures}")
 
 
 @app.command("compare")
@@ -481,16 +506,24 @@ def get_command(
 def demo_command(
     out: Annotated[Path, typer.Option(help="Folder for all the demo makes.")] = Path("demo"),
     seed: Seed = 0,
+    open_page: Annotated[bool, typer.Option("--open", help="Open the page in the web browser.")] = False,
 ) -> None:
     """Build the synthetic benchmark, run baselines and an image-reading reference model, score and show them.
 
     Needs no download and no key. Simulated images, not clinical.
 
-    Example: sonogauge demo --out demo
+    Example: sonogauge demo --out demo --open
     """
-    from sonogauge.demo import demo
+    from sonogauge.demo import PAGE, demo
 
     demo(out, seed=seed, console=_console())
+    page = (out / PAGE).resolve()
+    _say(f"page: {page}")
+    if open_page:
+        import webbrowser
+
+        if not webbrowser.open(page.as_uri()):
+            _say("no web browser was found; open the page by hand")
 
 
 @app.command("benchmarks")

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 REFERENCE_MODEL: Final = "reference/image-features"
+PAGE: Final = "report.html"
 
 
 class _ReferenceReader:
@@ -71,9 +72,12 @@ def demo(out: Path | str, *, seed: int = 0, patients: int | None = None, console
         score(runs / name, bench=bench, out=folder, seed=seed, overwrite=True)
         scores.append(folder)
     report(scores, root / "report.md")
+    report(scores, root / PAGE)
     if console is not None:
         show(view_scores(scores), console)
-        console.print(f"benchmark {bench}  replies {runs}  scores {root / 'scores'}  report {root / 'report.md'}")
+        console.print(
+            f"benchmark {bench}  replies {runs}  scores {root / 'scores'}  report {root / 'report.md'} and {PAGE}"
+        )
     return scores
 
 

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 # The doubt of a model trained on the benchmark's own train part; it stands in a block of its own that says so.
@@ -268,7 +269,8 @@ class View:
     """A whole report before any format.
 
     facts: what was scored and how, in (name, value) pairs; notices: what a reader must know first.
-    documents: the object of `--json`, one for each scores folder.
+    documents: the object of `--json`, one for each scores folder. paths: the folders, for a format that shows more than
+    tables; empty for scores that were not written. protocol: the one shown.
     """
 
     title: str
@@ -276,6 +278,8 @@ class View:
     notices: tuple[str, ...]
     tables: tuple[Table, ...]
     documents: tuple[Mapping[str, Any], ...]
+    paths: tuple[Path, ...] = ()
+    protocol: str = "strict"
 
     @property
     def short(self) -> tuple[Table, ...]:

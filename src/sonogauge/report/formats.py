@@ -21,6 +21,7 @@ FORMATS: Final[Registry[Callable[[View], str]]] = Registry(
         "csv": "sonogauge.report.formats:csv_lines",
         "latex": "sonogauge.report.formats:latex",
         "json": "sonogauge.report.formats:json_text",
+        "page": "sonogauge.report.page:page",
     },
     group="sonogauge.report_formats",
 )

@@ -49,6 +49,8 @@ def build_view(scores: Sequence[Scores]) -> View:
         notices=_notices(board),
         tables=tuple(tables),
         documents=tuple(document(one) for one in scores),
+        paths=tuple(one.path for one in scores),
+        protocol=scores[0].protocol,
     )
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.report.board import Board
+from sonogauge.report.cells import View
 from sonogauge.report.load import Scores, load_scores
 from sonogauge.report.page.answers import Answers, answer_data, read_answers
 from sonogauge.report.page.comparison import comparison_data
@@ -17,6 +20,18 @@ from sonogauge.report.page.data import PROTOCOLS, Lines, board_data
 from sonogauge.report.page.gallery import Gallery, gallery_data
 from sonogauge.report.page.notes import banners, limits, random_rows
 from sonogauge.report.page.pack import script_json
+
+# In the order in which they stand in the page: later ones use earlier ones.
+SCRIPTS: Final = (
+    "dom.js",
+    "store.js",
+    "details.js",
+    "board.js",
+    "charts.js",
+    "answers.js",
+    "cases.js",
+    "main.js",
+)
 
 
 def page_data(
@@ -92,11 +107,19 @@ def _answers(loaded: list[Scores], held: Mapping[str, list[Scores]], bench: Path
     return read_answers(loaded, bench)
 
 
+def page(view: View) -> str:
+    """Return the page of a view with default options, as the format "page".
+
+    Raises:
+        BadInput: scores that were not written to a folder.
+    """
+    if not view.paths or not all(path.is_dir() for path in view.paths):
+        raise BadInput("a page is made from scores folders", field="format", fix="write the scores first (--out)")
+    return render_page(page_data(view.paths, protocol=view.protocol))
+
+
 def render_page(data: Mapping[str, Any]) -> str:
     """Return the page as HTML: style, script and data in one file, nothing fetched, no script but its own."""
-    import base64
-    import hashlib
-
     from jinja2 import Environment, StrictUndefined
     from markupsafe import Markup
 
@@ -105,19 +128,18 @@ def render_page(data: Mapping[str, Any]) -> str:
     script = "\n".join((folder / "static" / name).read_text("utf-8") for name in SCRIPTS)
     script = f'(() => {{\n"use strict";\n{script}\n}})();'
 
-    def digest(text: str) -> str:
-        return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
-
     environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     template = environment.from_string((folder / "templates" / "page.html.j2").read_text("utf-8"))
     return template.render(
         data=data,
         style=Markup(style),
         script=Markup(script),
-        style_hash=digest(style),
-        script_hash=digest(script),
+        style_hash=_digest(style),
+        script_hash=_digest(script),
         json=Markup(script_json(data)),
     )
 
 
-SCRIPTS = ("dom.js", "store.js", "details.js", "board.js", "charts.js", "answers.js", "cases.js", "main.js")
+def _digest(text: str) -> str:
+    """Return the hash that a content security policy names a style or script by."""
+    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")

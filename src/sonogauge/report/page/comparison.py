@@ -7,13 +7,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
-from sonogauge.folders import Folder, Manifest
+from sonogauge.folders import Folder, Manifest, read_manifest
 from sonogauge.report.page.pack import short
 
 FILE: Final = "comparison.json"
 KIND: Final = "comparison"
 _TEXTS: Final = ("first", "second", "task", "dataset", "column", "level", "metric", "family")
 _NUMBERS: Final = ("d_difference", "d_low", "d_high", "p", "p_holm", "p_bh", "n", "groups")
+
+
+def is_comparison(path: Path | str) -> bool:
+    """Whether a folder was written by `compare`; raise BadInput for one that is no folder of sonogauge."""
+    return read_manifest(path).kind == KIND
 
 
 def comparison_data(path: Path, scored: Manifest) -> dict[str, Any]:

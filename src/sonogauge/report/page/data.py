@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sonogauge.benchmarks.spec import BenchmarkSpec
 from sonogauge.models.groups import load_cards
-from sonogauge.report.board import READING, Board
+from sonogauge.report.board import Board
 from sonogauge.report.cells import IN_DOMAIN, Fact, unit_of
 from sonogauge.report.document import task_order
 from sonogauge.report.load import Scores
@@ -207,11 +207,13 @@ def _metrics(rows: Sequence[Mapping[str, Any]], strings: Strings) -> dict[str, s
 
 
 def _verdicts(boards: Mapping[str, Board], lines: Lines) -> dict[str, dict[str, Any]]:
-    board = boards.get("strict")
     found: dict[str, dict[str, Any]] = {}
-    for line in (*board.lines, *board.reference_lines) if board else ():
+    board = boards.get("strict")
+    if board is None:
+        return found
+    for line in (*board.lines, *board.reference_lines):
         number = lines.find(line.label)
-        for code in board.codes() if board else ():
+        for code in board.codes():
             if number is not None and (verdict := board.verdict(line, code)):
                 found.setdefault(str(number), {})[code] = {
                     "word": verdict.get("verdict"),
@@ -246,8 +248,3 @@ def _recipe(one: Scores) -> dict[str, Any]:
             for name in ("scored", "valid", "statuses", "excluded", "abstention", "partial", "missing")
         },
     }
-
-
-def is_reading(name: str) -> bool:
-    """Whether a baseline reads the reference, so that it says nothing about not looking."""
-    return name in READING

@@ -29,67 +29,57 @@ _U2_CAUSES: Final = (
 )
 
 
-def banners(scores: Sequence[Scores], spec: BenchmarkSpec) -> list[dict[str, str]]:
+Note = dict[str, str]
+
+
+def banners(scores: Sequence[Scores], spec: BenchmarkSpec) -> list[Note]:
     """Return what stands above the numbers: simulated data, partial scores, models trained in-domain."""
-    found = []
+    found: list[Note] = []
+
+    def say(kind: str, title: str, *text: str) -> None:
+        found.append({"kind": kind, "title": title, "text": " ".join(text)})
+
     if spec.simulated:
-        found.append(
-            {
-                "kind": "simulated",
-                "title": "Simulated, not clinical",
-                "text": "Images and findings are computed; nothing here speaks of patients.",
-            }
+        say(
+            "simulated", "Simulated, not clinical", "Images and findings are computed; nothing here speaks of patients."
         )
     for one in scores:
         if one.counts.get("partial"):
             why = "; ".join(str(reason) for reason in one.counts.get("partial_why") or ())
             missing = [str(name) for name in one.counts.get("missing") or ()]
-            more = f" Missing: {', '.join(missing)}." if missing else ""
-            found.append(
-                {
-                    "kind": "partial",
-                    "title": f"Partial: {one.label}",
-                    "text": f"{why or 'Not all of the benchmark was scored'}.{more} Totals do not compare with complete or published ones.",
-                }
+            say(
+                "partial",
+                f"Partial: {one.label}",
+                f"{why or 'Not all of the benchmark was scored'}.",
+                *([f"Missing: {', '.join(missing)}."] if missing else []),
+                "Totals do not compare with complete or published ones.",
             )
         if one.in_domain:
-            found.append(
-                {
-                    "kind": "in_domain",
-                    "title": f"Trained in-domain: {one.label}",
-                    "text": "Learned from this benchmark's own train part: what can be learned, not a zero-shot score.",
-                }
+            say(
+                "in_domain",
+                f"Trained in-domain: {one.label}",
+                "Learned from this benchmark's own train part: what can be learned, not a zero-shot score.",
             )
     if len({source.hash for one in scores if (source := one.manifest.input("benchmark"))}) > 1:
-        found.append(
-            {
-                "kind": "partial",
-                "title": "Different builds",
-                "text": "The folders score different builds of the benchmark; differences may come from the data.",
-            }
+        say(
+            "partial",
+            "Different builds",
+            "The folders score different builds of the benchmark; differences may come from the data.",
         )
     if len({one.scenario_set for one in scores}) > 1:
-        found.append(
-            {
-                "kind": "partial",
-                "title": "Different scenario sets",
-                "text": "Totals of these folders are not comparable.",
-            }
-        )
+        say("partial", "Different scenario sets", "Totals of these folders are not comparable.")
     if not any(fact.value is not None for one in scores for fact in one.own):
-        found.append(
-            {
-                "kind": "partial",
-                "title": "Nothing to show",
-                "text": "No metric of these folders has a value: the run holds no answer that could be scored.",
-            }
+        say(
+            "partial",
+            "Nothing to show",
+            "No metric of these folders has a value: the run holds no answer that could be scored.",
         )
     return _joined(found)
 
 
-def _joined(found: list[dict[str, str]]) -> list[dict[str, str]]:
+def _joined(found: list[Note]) -> list[Note]:
     """Join banners that say the same of several models."""
-    kept: dict[tuple[str, str], dict[str, str]] = {}
+    kept: dict[tuple[str, str], Note] = {}
     for one in found:
         head, _, label = one["title"].partition(": ")
         key = (head, one["text"])
@@ -100,23 +90,72 @@ def _joined(found: list[dict[str, str]]) -> list[dict[str, str]]:
     return list(kept.values())
 
 
-def limits(board: Board, *, images: bool) -> list[dict[str, str]]:
-    """Return the limits of what is shown: each a title and a sentence with the numbers of this report."""
+def limits(board: Board, *, images: bool) -> list[Note]:
+    """Return the limits of what is shown: each a title and a text with the numbers of this report."""
     scores = board.scores
-    found = []
-    covered = [
+    found: list[Note] = []
+
+    def say(title: str, *text: str) -> None:
+        found.append({"title": title, "text": " ".join(text)})
+
+    if covered := _coverage(scores):
+        say(
+            "Coverage",
+            f"Share of items with an answer that could be read: {_few(covered)}.",
+            "What could not be read counts as wrong under strict, and leaves the count under published.",
+        )
+    if thin := _thin(scores):
+        say(
+            "Few patients",
+            f"{len(thin)} data sets rest on fewer than {FEW_GROUPS} groups,",
+            f"too few for a reliable interval: {_few(thin, 12)}.",
+        )
+    if any(fact.low is not None for one in scores for fact in one.own):
+        say(
+            "New patients, same sources",
+            "Intervals (95 %) speak of new patients from the same sources, not of other hospitals, devices or readers.",
+            "Overlapping intervals do not prove that two models are equal.",
+        )
+    if missing := sorted({str(name) for one in scores for name in one.counts.get("missing") or ()}):
+        say("Missing data sets", f"Not scored for at least one model: {_few(missing, 16)}.")
+    if parts := sorted({f"{one.task}/{one.dataset}" for one in board.spec.scenarios if one.determinable != "yes"}):
+        say(
+            "What one image can tell",
+            f"In {len(parts)} scenarios a single image does not, or only partly, hold the answer: {_few(parts, 16)}.",
+        )
+    if board.spec.simulated:
+        say("Simulated images", "A good score says that the machinery works, not that a model reads ultrasound.")
+    else:
+        say(
+            "Contamination unknown",
+            "The images come from public data sets. Whether a model has seen them in training is not known",
+            "and cannot be seen from its score.",
+        )
+    if any(one.in_domain for one in scores):
+        say("Trained in-domain", "Models trained on this benchmark's own train part stand in a group of their own.")
+    if scores[0].published:
+        say(
+            "Published rows",
+            "Copied from tables, not computed here: no intervals, no coverage, and their data sets may differ between",
+            "models. Each doubt is given with its number.",
+        )
+    if not images:
+        say("No gallery", "This page was made without single cases; nothing can be checked by eye.")
+    say("Not a clinical evaluation", "Answers to benchmark questions are no evidence of safety or benefit in care.")
+    return found
+
+
+def _coverage(scores: Sequence[Scores]) -> list[str]:
+    return [
         f"{one.label} {100 * one.counts['valid'] / one.counts['scored']:.1f} %"
         for one in scores
         if one.counts.get("scored") and one.counts.get("valid") is not None
     ]
-    if covered:
-        found.append(
-            {
-                "title": "Coverage",
-                "text": f"Share of items with an answer that could be read: {_few(covered)}. What could not be read counts as wrong under strict, and leaves the count under published.",
-            }
-        )
-    thin = sorted(
+
+
+def _thin(scores: Sequence[Scores]) -> list[str]:
+    """Return the data sets whose interval rests on few groups."""
+    return sorted(
         {
             _name(fact)
             for one in scores
@@ -128,70 +167,6 @@ def limits(board: Board, *, images: bool) -> list[dict[str, str]]:
             and fact.value is not None
         }
     )
-    if thin:
-        found.append(
-            {
-                "title": "Few patients",
-                "text": f"{len(thin)} data sets rest on fewer than {FEW_GROUPS} groups, too few for a reliable interval: {_few(thin, 12)}.",
-            }
-        )
-    if any(fact.low is not None for one in scores for fact in one.own):
-        found.append(
-            {
-                "title": "New patients, same sources",
-                "text": "Intervals (95 %) speak of new patients from the same sources, not of other hospitals, devices or readers. Overlapping intervals do not prove that two models are equal.",
-            }
-        )
-    missing = sorted({str(name) for one in scores for name in one.counts.get("missing") or ()})
-    if missing:
-        found.append({"title": "Missing data sets", "text": f"Not scored for at least one model: {_few(missing, 16)}."})
-    parts = sorted({f"{one.task}/{one.dataset}" for one in board.spec.scenarios if one.determinable != "yes"})
-    if parts:
-        found.append(
-            {
-                "title": "What one image can tell",
-                "text": f"In {len(parts)} scenarios a single image does not, or only partly, hold the answer: {_few(parts, 16)}.",
-            }
-        )
-    if board.spec.simulated:
-        found.append(
-            {
-                "title": "Simulated images",
-                "text": "A good score says that the machinery works, not that a model reads ultrasound.",
-            }
-        )
-    else:
-        found.append(
-            {
-                "title": "Contamination unknown",
-                "text": "The images come from public data sets. Whether a model has seen them in training is not known and cannot be seen from its score.",
-            }
-        )
-    if any(one.in_domain for one in scores):
-        found.append(
-            {
-                "title": "Trained in-domain",
-                "text": "Models trained on this benchmark's own train part stand in a group of their own.",
-            }
-        )
-    if board.scores[0].published:
-        found.append(
-            {
-                "title": "Published rows",
-                "text": "Copied from tables, not computed here: no intervals, no coverage, and their data sets may differ between models. Each doubt is given with its number.",
-            }
-        )
-    if not images:
-        found.append(
-            {"title": "No gallery", "text": "This page was made without single cases; nothing can be checked by eye."}
-        )
-    found.append(
-        {
-            "title": "Not a clinical evaluation",
-            "text": "Answers to benchmark questions are no evidence of safety or benefit in care.",
-        }
-    )
-    return found
 
 
 def _name(fact: Fact) -> str:

@@ -97,13 +97,13 @@ function drawAnswers(panel) {
   const line = Number(answersState.line);
   if (data.choices.length) {
     const cell = data.choices[answersState.choice] || data.choices[0];
-    parts.push(h("section", {}, h("h3", {}, "Choices and places"),
+    parts.push(h("section", {}, h("h2", {}, "Choices and places"),
       h("div", { class: "filters" }, select("Data set", data.choices.map((one, place) => [place, cellName(one)]), answersState.choice, (value) => { answersState.choice = Number(value); drawAnswers(panel); })),
       confusionTable(cell, line)));
   }
   if (data.numbers.length) {
     const cell = data.numbers[answersState.value] || data.numbers[0];
-    parts.push(h("section", {}, h("h3", {}, "Numbers"),
+    parts.push(h("section", {}, h("h2", {}, "Numbers"),
       h("div", { class: "filters" }, select("Data set", data.numbers.map((one, place) => [place, cellName(one)]), answersState.value, (value) => { answersState.value = Number(value); drawAnswers(panel); })),
       scatter(cell, line, width)));
   }

@@ -15,12 +15,12 @@ function boardColumns() {
 
 // Value, interval and scale in one small drawing; the numbers stand above it as text.
 function bar(one, column, published) {
-  const width = 64;
+  const width = 76;
   const span = column.high - column.low || 1;
   const x = (value) => (3 + ((value - column.low) / span) * (width - 6)).toFixed(1);
   const kids = [s("line", { class: "rail", x1: 0, x2: width, y1: 5, y2: 5 })];
   if (one.low !== null && one.high !== null) kids.push(s("line", { class: "reach", x1: x(one.low), x2: x(one.high), y1: 5, y2: 5 }));
-  kids.push(s("circle", { class: published ? "dot open" : "dot", cx: x(one.value), cy: 5, r: 2.6 }));
+  kids.push(s("circle", { class: published ? "dot open" : "dot", cx: x(one.value), cy: 5, r: 3 }));
   return s("svg", { class: "spark", viewBox: `0 0 ${width} 10`, width, height: 10, "aria-hidden": "true" }, kids);
 }
 
@@ -213,7 +213,7 @@ function drawBoard(panel) {
     h("section", {},
       h("h2", {}, "Leaderboard"),
       h("p", { class: "hint" }, "Line = 95 % interval, dot = value, on one scale for each column; percent where the metric is a share. Arrow keys go from number to number, Enter opens what stands behind it."),
-      judged ? h("p", { class: "hint legend" }, Object.entries(VERDICTS).map(([word, [glyph, meaning]]) => h("span", {}, h("i", { class: `mark ${word.split(" ")[0]}` }, glyph), ` ${meaning}`))) : null,
+      judged ? h("p", { class: "hint legend" }, h("span", {}, "Against the best baseline that does not look at the image:"), Object.entries(VERDICTS).map(([word, [glyph]]) => h("span", {}, h("i", { class: `mark ${word.split(" ")[0]}` }, glyph), word))) : null,
       boardFilters(),
       h("div", { id: "leaderboard" })),
     ...[data.composites.length ? h("section", {}, h("h2", {}, "What the totals are made of"), totalsBlock()) : null, randomBlock(), heatMaps()].filter(Boolean));

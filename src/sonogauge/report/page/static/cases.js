@@ -138,7 +138,7 @@ function figure(one) {
 }
 
 function answerBlock(one, line, answer) {
-  const graded = Object.entries(answer.values).filter(([name]) => name !== "correct").map(([name, value]) => `${metricName(name)} ${value}`);
+  const graded = Object.entries(answer.values).filter(([name]) => !name.startsWith("correct")).map(([name, value]) => `${metricName(name)} ${value}`);
   return h("article", { class: "answer" },
     h("h3", {}, words(lineLabel(line)), " ", chip(answer.outcome)),
     h("dl", { class: "pairs" },
