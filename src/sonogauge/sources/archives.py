@@ -68,7 +68,7 @@ def _opened(archive: Path) -> Iterator[tuple[Iterator[tuple[PurePosixPath, IO[by
             )
         return
     with tarfile.open(archive) as tar:
-        members = []
+        members: list[tarfile.TarInfo] = []
         for member in tar:
             _check_number(len(members), archive)
             _check(member.name, archive, link=not (member.isfile() or member.isdir()))

@@ -17,7 +17,7 @@ MAX_EXAMPLES: Final = 5
 class Regions:
     """What is drawn on one image. boxes: category, x, y, width, height in pixels; points: name, x, y.
 
-    far: pixels of masks that no declared value explains.
+    far: pixels of masks that no declared value explains. fan: where the scan is.
     """
 
     masks: list[tuple[str, Mask]] = field(default_factory=list)
@@ -25,6 +25,7 @@ class Regions:
     points: list[tuple[str, float, float]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     far: int = 0
+    fan: Mask | None = None
 
 
 # Called with width and height of the image.

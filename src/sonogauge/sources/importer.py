@@ -43,6 +43,8 @@ _WORKERS: Final = 4
 _WINDOW: Final = 16
 _ROWS_PER_GROUP: Final = 64
 _EXPLAINED: Final = 3
+# What a manifest tells of its source.
+_ABOUT: Final = {"title", "citation", "known_issues", "verified", "provenance", "reference_standard", "patient_id"}
 
 
 @dataclass
@@ -205,7 +207,7 @@ def _manifest(
     if not spec.licence_checked and not private:
         notices.append(f"licence not verified at the source: {spec.licence}")
     used = sorted(log.used)
-    return Manifest(
+    manifest = Manifest(
         kind="cases",
         maker=f"sonogauge {__version__}",
         name=spec.name,
@@ -225,18 +227,9 @@ def _manifest(
         },
         licences=["private"] if private else [spec.licence],
         notices=notices,
-        **{
-            "source": {
-                "title": spec.title,
-                "citation": spec.citation,
-                "known_issues": list(spec.known_issues),
-                "verified": spec.verified,
-                "provenance": spec.provenance,
-                "reference_standard": spec.reference_standard,
-                "patient_id": spec.patient_id,
-            }
-        },
     )
+    about = spec.model_dump(mode="json", include=_ABOUT)
+    return manifest.model_copy(update={"source": about})
 
 
 def _differences(spec: SourceSpec, counted: dict[str, int]) -> list[str]:

@@ -75,6 +75,7 @@ class MaskRule(_Strict):
     larger: str | None = None  # the class that must be the largest
     box: tuple[str, str, str, str] | None = None  # templates of x, y, width, height
     optional: bool = True
+    fan: bool = False  # the mask of the scan itself
 
     @field_validator("files", mode="before")
     @classmethod
@@ -129,7 +130,7 @@ class FrameRule(_Strict):
 
 
 class Layout(_Strict):
-    """One layout of the files of a source; `find` matches the files that drive the reader, the rest says what they mean."""
+    """One layout of a source: `find` matches the files that drive the reader, the rest says what they mean."""
 
     name: str = "default"
     reader: str = "files"

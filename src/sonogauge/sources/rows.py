@@ -74,6 +74,7 @@ def make_row(origin: Origin, finding: Finding, layout: Layout) -> tuple[dict[str
         "height": media.height,
         "frames": media.frames,
         "spacing": _spacing(layout, facts, picture.spacing, issues),
+        "fan_mask": None if regions.fan is None else encode_mask(regions.fan, "fan", "scan"),
         "patient": patient,
         "group": f"{spec.name}:{_group(patient, layout, facts, finding, media)}",
         "source": spec.name,
@@ -92,7 +93,8 @@ def make_row(origin: Origin, finding: Finding, layout: Layout) -> tuple[dict[str
         "points": [{"name": name, "x": x, "y": y} for name, x, y in regions.points],
         "measurements": measurements,
         "texts": [
-            {"kind": kind, "text": text, "language": language} for kind, text, language in _texts(layout, facts, finding)
+            {"kind": kind, "text": text, "language": language}
+            for kind, text, language in _texts(layout, facts, finding)
         ],
         "split": _value(layout.split, facts),
         "frame": finding.frame,
@@ -111,6 +113,7 @@ def _gather(finding: Finding, width: int, height: int) -> Regions:
         total.points += part.points
         total.notes += part.notes
         total.far += part.far
+        total.fan = part.fan if part.fan is not None else total.fan
     return total
 
 

@@ -8,13 +8,14 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
-
 from sonogauge._errors import BadInput
-from sonogauge.sources.findings import Finding, ReadLog, RegionLoader, Regions
+from sonogauge.sources.findings import Finding, ReadLog, Regions
 from sonogauge.sources.layout import Layout, MaskRule, TableRule
 from sonogauge.sources.media import MediaFault
+from sonogauge.sources.readers.dicom import is_dicom
 from sonogauge.sources.readers.label_images import binary, classes, colours, fill_outline
 from sonogauge.sources.readers.open import load_mask, open_stack, open_still, stack_kind
+from sonogauge.sources.readers.pictures import ending
 from sonogauge.sources.readers.rows import read_rows
 from sonogauge.sources.readers.shapes import polygon_mask
 from sonogauge.sources.readers.stacks import Stack, spread
@@ -26,11 +27,14 @@ MAX_POLYGON_BYTES: Final = 16 * 1024 * 1024
 
 def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
     """Yield a finding for each image file, or for each frame of a stack."""
-    tables = [_Table(tree, rule, log) for rule in layout.tables]
-    masks = [_Masks(tree, rule, log) for rule in layout.masks]
+    tables = [Table(tree, rule, log) for rule in layout.tables]
+    masks = [Masks(tree, rule, log) for rule in layout.masks]
     skipped = [compile_pattern(pattern) for pattern in layout.skip]
     for path, fields in tree.match(*layout.find):
         if any(regex.fullmatch(path) for regex in skipped):
+            continue
+        if stack_kind(path) == "dicom" and ending(path) not in ("dcm", "dicom") and not is_dicom(tree.file(path)):
+            log.count("files that are no images")
             continue
         log.used.add(path)
         log.count("image files")
@@ -51,13 +55,14 @@ def _stem(path: str) -> str:
 
 
 def _of_file(
-    tree: Tree, path: str, facts: dict[str, str], layout: Layout, masks: list[_Masks], log: ReadLog
+    tree: Tree, path: str, facts: dict[str, str], layout: Layout, masks: list[Masks], log: ReadLog
 ) -> Iterator[Finding]:
     name = path[: -len(path.rpartition("/")[2])] + _stem(path)
     kind = stack_kind(path)
     if kind is None:
         finding = Finding(path, name, facts, partial(open_still, tree, path, layout.rotate))
-        _add_masks(tree, finding, masks, log)
+        for mask in masks:
+            mask.attach(finding)
         yield finding
         return
     try:
@@ -77,45 +82,27 @@ def _of_file(
             frame=None if single else number,
             frames=1,
         )
-        _add_masks(tree, finding, masks, log)
+        for mask in masks:
+            mask.attach(finding)
         yield finding
 
 
-def _chosen(stack: Stack, tree: Tree, facts: dict[str, str], layout: Layout, masks: list[_Masks]) -> list[int]:
+def _chosen(stack: Stack, tree: Tree, facts: dict[str, str], layout: Layout, masks: list[Masks]) -> list[int]:
     rule = layout.frames
     if rule.keep != "annotated" or len(stack) == 1:
         return stack.choose(rule)
     marked: set[int] = set()
     for mask in masks:
-        for path in mask.paths(tree, facts):
+        for path in mask.paths(facts):
             if stack_kind(path) is not None:
                 marked |= open_stack(tree, path, mask.rule.rotate).non_empty()
     rest = [number for number in range(len(stack)) if number not in marked]
     return sorted({*marked, *(rest[place] for place in spread(len(rest), rule.empty))} & set(range(len(stack))))
 
 
-def _add_masks(tree: Tree, finding: Finding, masks: list[_Masks], log: ReadLog) -> None:
-    for mask in masks:
-        rule = mask.rule
-        if rule.kind == "box":
-            finding.regions.append(partial(_box_of_cells, rule, finding.fields))
-            continue
-        paths = mask.paths(tree, finding.fields)
-        for path in paths:
-            log.used.add(path)
-            log.count("mask files")
-            finding.regions.append(_loader(tree, path, rule, mask.fields_of(path), finding))
-        if not paths and not rule.optional:
-            log.miss(finding.path, "no mask")
-            finding.notes.append("no mask")
-
-
-def _loader(tree: Tree, path: str, rule: MaskRule, fields: dict[str, str], finding: Finding) -> RegionLoader:
-    facts = {**finding.fields, **fields}
-    return partial(_read_mask, tree, path, rule, rule.category.of(facts) or "region", finding.frame)
-
-
-def _read_mask(tree: Tree, path: str, rule: MaskRule, category: str, frame: int | None, width: int, height: int) -> Regions:
+def _read_mask(
+    tree: Tree, path: str, rule: MaskRule, category: str, frame: int | None, width: int, height: int
+) -> Regions:
     name = path.rpartition("/")[2]
     if rule.kind == "polygon":
         return Regions([(category, polygon_mask(_points(tree, path), width, height))])
@@ -124,6 +111,8 @@ def _read_mask(tree: Tree, path: str, rule: MaskRule, category: str, frame: int 
         raise MediaFault(f"mask of another size than the image ({name})")
     if rule.kind in ("binary", "outline"):
         mask = binary(pixels, rule.threshold)
+        if rule.fan:
+            return Regions(fan=mask)
         return Regions([(category, fill_outline(mask) if rule.kind == "outline" else mask)])
     if rule.kind == "classes":
         found = classes(pixels, rule.classes, rule.ignored)
@@ -161,7 +150,7 @@ def _box_of_cells(rule: MaskRule, facts: dict[str, str], width: int, height: int
     return Regions(boxes=[(rule.category.of(facts) or "region", x, y, w, h)])
 
 
-class _Table:
+class Table:
     """A table joined to images; counts what does not meet."""
 
     def __init__(self, tree: Tree, rule: TableRule, log: ReadLog) -> None:
@@ -181,9 +170,7 @@ class _Table:
     def _add(self, tree: Tree, path: str, fields: dict[str, str], key: Template) -> None:
         rule = self._rule
         data = tree.read(path)
-        rows = read_rows(
-            data, path, kind=rule.kind, delimiter=rule.delimiter, columns=rule.columns, sheet=rule.sheet
-        )
+        rows = read_rows(data, path, kind=rule.kind, delimiter=rule.delimiter, columns=rule.columns, sheet=rule.sheet)
         for number, row in enumerate(rows, 1):
             if number == 1:
                 absent = [name for name in key.fields if name not in row and name not in fields]
@@ -199,6 +186,7 @@ class _Table:
                 self._log.miss(f"{path}, row {number}", "two rows for one image that differ")
 
     def add(self, facts: dict[str, str]) -> str | None:
+        """Add the row of an image to its facts; return a note where there is none."""
         if not self._rows:
             return None
         name = Template(self._rule.match).fill(facts)
@@ -212,15 +200,16 @@ class _Table:
         return None
 
     def report(self) -> None:
+        """Count the rows that no image has."""
         if left := len(self._rows) - len(self._met):
             self._log.counts[f"rows without an image in {self._rule.file}"] += left
 
 
-class _Masks:
+class Masks:
     """The mask files of one rule by what joins them to images."""
 
     def __init__(self, tree: Tree, rule: MaskRule, log: ReadLog) -> None:
-        self.rule, self._log = rule, log
+        self.rule, self._tree, self._log = rule, tree, log
         self._fields: dict[str, dict[str, str]] = {}
         self._by_key: dict[str, list[str]] = {}
         self._shared: tuple[str, ...] | None = None
@@ -228,13 +217,27 @@ class _Masks:
         if rule.files:
             self._fields = {path: {**fields, "mask_stem": _stem(path)} for path, fields in tree.match(*rule.files)}
 
-    def fields_of(self, path: str) -> dict[str, str]:
-        return self._fields.get(path, {})
+    def attach(self, finding: Finding) -> None:
+        """Give a finding the regions of its masks."""
+        rule = self.rule
+        if rule.kind == "box":
+            finding.regions.append(partial(_box_of_cells, rule, finding.fields))
+            return
+        paths = self.paths(finding.fields)
+        for path in paths:
+            self._log.used.add(path)
+            self._log.count("mask files")
+            category = rule.category.of({**finding.fields, **self._fields.get(path, {})}) or "region"
+            finding.regions.append(partial(_read_mask, self._tree, path, rule, category, finding.frame))
+        if not paths and not rule.optional:
+            self._log.miss(finding.path, "no mask")
+            finding.notes.append("no mask")
 
-    def paths(self, tree: Tree, facts: dict[str, str]) -> list[str]:
+    def paths(self, facts: dict[str, str]) -> list[str]:
+        """Return the mask files of an image by its facts."""
         rule = self.rule
         if rule.names is not None:
-            return self._named(tree, Template(rule.names).fill(facts))
+            return self._named(Template(rule.names).fill(facts), facts.get("folder"))
         if not self._fields:
             return []
         if self._shared is None:
@@ -247,11 +250,13 @@ class _Masks:
         self._used.update(found)
         return found
 
-    def _named(self, tree: Tree, cell: str | None) -> list[str]:
+    def _named(self, cell: str | None, folder: str | None) -> list[str]:
         found: list[str] = []
         for name in (one.strip() for one in (cell or "").split(self.rule.separator)):
             if name:
-                paths = tree.named(name)
+                paths = self._tree.named(name)
+                if len(paths) > 1 and folder is not None:
+                    paths = [path for path in paths if path == f"{folder}/{name}".lstrip("/")]
                 if len(paths) != 1:
                     self._log.miss(name, "mask named in a table is missing" if not paths else "mask name not unique")
                     continue
@@ -272,7 +277,6 @@ class _Masks:
                 self._by_key.setdefault(key, []).append(path)
 
     def report(self) -> None:
+        """Report the masks that no image has."""
         for path in sorted(set(self._fields) - self._used):
             self._log.miss(path, "mask without an image")
-
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,6 @@ from sonogauge.sources.media import MediaFault
 
 THRESHOLD: Final = 127
 FAR: Final = 60.0  # Euclidean distance in RGB beyond which a pixel is no shade of a declared colour
-
-Pixels = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,18 +25,18 @@ class Snapped:
     notes: tuple[str, ...] = field(default=())
 
 
-def grey(pixels: NDArray[np.generic]) -> NDArray[np.generic]:
+def grey(pixels: NDArray[Any]) -> NDArray[Any]:
     """Return one channel of a mask image: its own, or the largest of its colours; alpha is left out."""
     if pixels.ndim == 2:
         return pixels
     if pixels.ndim == 3 and pixels.shape[2] in (1, 2):
-        return pixels[:, :, 0]
+        return np.asarray(pixels[:, :, 0])
     if pixels.ndim == 3 and pixels.shape[2] in (3, 4):
         return np.asarray(pixels[:, :, :3].max(axis=2))
     raise MediaFault("mask is no image of one plane")
 
 
-def binary(pixels: NDArray[np.generic], threshold: int = THRESHOLD) -> Mask:
+def binary(pixels: NDArray[Any], threshold: int = THRESHOLD) -> Mask:
     """Return where a two-valued mask says object: values over `threshold`, or 1 where the largest value is 1.
 
     >>> binary(np.array([[0, 3, 252]], dtype=np.uint8)).tolist()
@@ -74,7 +72,7 @@ def fill_outline(mask: Mask) -> Mask:
     return filled
 
 
-def classes(pixels: NDArray[np.generic], names: Mapping[int, str], ignored: Sequence[int] = (0,)) -> Snapped:
+def classes(pixels: NDArray[Any], names: Mapping[int, str], ignored: Sequence[int] = (0,)) -> Snapped:
     """Return one mask for each class number present; numbers that are not declared are counted as far.
 
     >>> classes(np.array([[0, 1, 2, 9]]), {1: "symphysis", 2: "head"}).far
@@ -88,7 +86,7 @@ def classes(pixels: NDArray[np.generic], names: Mapping[int, str], ignored: Sequ
 
 
 def colours(
-    pixels: NDArray[np.generic],
+    pixels: NDArray[Any],
     names: Mapping[str, tuple[int, int, int]],
     background: tuple[int, int, int] | None = (0, 0, 0),
     far: float = FAR,

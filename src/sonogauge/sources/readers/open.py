@@ -76,7 +76,9 @@ def open_still(tree: Tree, path: str, rotate: int = 0) -> Picture:
     return Picture(to_png(np.rot90(pixels, rotate)), notes=(f"turned by {rotate % 4 * 90} degrees",))
 
 
-def load_mask(tree: Tree, path: str, rotate: int = 0, frame: int | None = None, *, numbers: bool = False) -> NDArray[Any]:
+def load_mask(
+    tree: Tree, path: str, rotate: int = 0, frame: int | None = None, *, numbers: bool = False
+) -> NDArray[Any]:
     """Return the values of a mask file, of one frame where it has several.
 
     numbers: give the index values of a palette image instead of its colours.

@@ -88,7 +88,9 @@ def to_png(pixels: NDArray[Any]) -> bytes:
     return stream.getvalue()
 
 
-def to_eight_bits(pixels: NDArray[Any], low: float | None = None, high: float | None = None) -> tuple[NDArray[np.uint8], str | None]:
+def to_eight_bits(
+    pixels: NDArray[Any], low: float | None = None, high: float | None = None
+) -> tuple[NDArray[np.uint8], str | None]:
     """Return pixels as 8-bit values and a note of how, None if they were so already.
 
     low, high: values that become 0 and 255, by default the smallest and largest; whole numbers within 0 to 255 stay.

@@ -79,7 +79,9 @@ def _text(data: bytes, name: str) -> str:
 
 def _checked(cell: str, name: str, column: str, row: int | None = None) -> str:
     if len(cell) > MAX_CELL:
-        raise BadInput(f"a cell over {MAX_CELL} characters", file=name, row=row, field=column, fix="look for an open quote")
+        raise BadInput(
+            f"a cell over {MAX_CELL} characters", file=name, row=row, field=column, fix="look for an open quote"
+        )
     return cell.strip()
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from sonogauge.cases.geometry import Mask
+from sonogauge.sources.findings import Regions
 from sonogauge.sources.media import MAX_PIXELS, MediaFault
 
 MAX_POINTS: Final = 100_000
@@ -57,4 +59,34 @@ def ellipse_points(cx: float, cy: float, rx: float, ry: float, degrees: float = 
         angle = 2 * math.pi * step / 90
         x, y = rx * math.cos(angle), ry * math.sin(angle)
         found.append((cx + x * math.cos(turn) - y * math.sin(turn), cy + x * math.sin(turn) + y * math.cos(turn)))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A drawn thing. kind: polygon, box (two corners), points (a key point each) or line; points: x, y in pixels."""
+
+    category: str
+    kind: str
+    points: tuple[tuple[float, float], ...]
+
+
+def draw(shapes: Sequence[Shape], width: int, height: int) -> Regions:
+    """Return shapes as regions of an image: polygons as masks, boxes as boxes, points as points; lines are noted.
+
+    Raises:
+        MediaFault: a coordinate that is no number.
+    """
+    found = Regions()
+    for shape in shapes:
+        if not all(math.isfinite(value) for point in shape.points for value in point):
+            raise MediaFault("shape with a coordinate that is no number")
+        if shape.kind == "polygon" and len(shape.points) >= 3:
+            found.masks.append((shape.category, polygon_mask(shape.points, width, height)))
+        elif shape.kind == "box" and len(shape.points) == 2:
+            found.boxes.append((shape.category, *box_of_points(shape.points)))
+        elif shape.kind == "points":
+            found.points += [(shape.category, x, y) for x, y in shape.points]
+        else:
+            found.notes.append(f"a {shape.kind} of '{shape.category}' was left out")
     return found

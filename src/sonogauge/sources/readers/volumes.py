@@ -38,7 +38,7 @@ def open_volume(path: Path, rotate: int = 0) -> Stack:
 
     def array(number: int) -> NDArray[Any]:
         volume = _volume(path, path.stat().st_mtime_ns)
-        if volume.ndim == 2 or components > 1 and volume.ndim == 3:
+        if volume.ndim == 2 or (components > 1 and volume.ndim == 3):
             frame = volume
         elif coloured:
             frame = np.moveaxis(volume, 0, -1)[:, :, :3]

@@ -1,0 +1,32 @@
+"""Which file of a folder an annotation means by a name."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+
+from sonogauge.sources.readers.tree import Tree
+
+
+def locate(tree: Tree, name: str, beside: str, folder: str | None = None) -> str | None:
+    """Return the path of a file, None if it is absent or the name fits several files equally well.
+
+    Looked for below `folder`, beside the annotation file and in the folders above it, then anywhere.
+
+    Args:
+        tree: the user's folder.
+        name: a file name or relative path as the annotation gives it; it never leads out of the tree.
+        beside: path of the annotation file.
+        folder: a folder that the user names.
+    """
+    clean = name.replace("\\", "/").lstrip("/")
+    found = tree.named(clean) or tree.named(clean.rpartition("/")[2])
+    if folder is not None:
+        found = [path for path in found if f"/{folder.strip('/')}/" in f"/{path}"]
+    if len(found) <= 1:
+        return found[0] if found else None
+    near = PurePosixPath(beside).parent
+    for parent in (near, *near.parents):
+        close = [path for path in found if PurePosixPath(path).is_relative_to(parent)]
+        if close:
+            return close[0] if len(close) == 1 else None
+    return None
