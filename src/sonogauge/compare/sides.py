@@ -191,7 +191,7 @@ def count(ground: Ground, side: Side, variant: str, level: Callable[[Item], str]
         raise BadInput(
             f"no reply in the variant '{variant}'",
             file=side.source.path,
-            fix="it has " + ", ".join(f"'{one}'" for one in side.variants),
+            fix="it has " + (", ".join(f"'{one}'" for one in side.variants) or "answers of people only"),
         )
     items = {item.item_id: item for item in ground.items}
     kept = [one for one in side.source.replies if one.variant == variant and not one.rater_id and one.item_id in items]

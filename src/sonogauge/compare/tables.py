@@ -156,7 +156,9 @@ def _differences(document: Mapping[str, Any], family: str, title: str) -> Table:
 
 def _mcnemar(document: Mapping[str, Any]) -> Table:
     columns = [Column("first"), Column("second"), Column("task")]
-    columns += [Column(title, right=True) for title in ("b", "c", "χ²", "p", "χ² corrected", "p corrected")]
+    columns += [
+        Column(title, right=True) for title in ("b", "c", "chi-square", "p", "chi-square corrected", "p corrected")
+    ]
     columns += [Column(title, right=True) for title in ("p exact", "p mid")]
     rows = []
     for one in document["differences"]:

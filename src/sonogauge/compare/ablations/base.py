@@ -157,7 +157,7 @@ HIT_COLUMNS = (
     column("p", "p", "p"),
     column("b", "b", "count"),
     column("c", "c", "count"),
-    column("chi2", "McNemar χ²", "plain"),
+    column("chi2", "McNemar chi-square", "plain"),
     column("p_mcnemar", "p McNemar", "p"),
     column("p_exact", "p exact", "p"),
 )
