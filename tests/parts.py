@@ -28,5 +28,7 @@ PARTS: Final[dict[str, str]] = {
     "report": "score tables as md, csv, latex, json",
     "synthetic benchmark": "simulated images with exact references",
     "demo": "build, run, score and report without data or key",
+    "inspect": "benchmarks as tasks of Inspect, its logs as replies, runs as its logs",
+    "docs": "documentation that builds without warnings and shows commands that exist",
     "command line": "commands, exit codes, one-line errors, start-up time",
 }

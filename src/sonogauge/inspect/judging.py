@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sonogauge.benchmarks.spec import BenchmarkSpec
+from sonogauge.benchmarks.spec import BenchmarkSpec, read_spec
 from sonogauge.folders import Folder, canonical_hash
 from sonogauge.items import Item
 from sonogauge.score import score
@@ -69,8 +69,13 @@ def benchmark_values(
         asked=frozenset(reply.item_id for reply in given),
         split=split,
     )
-    found = score(source, bench=bench, scenarios=scenarios, draws=draws, baselines=False)
+    found = score(source, bench=bench, scenarios=scenarios, draws=draws, baselines=needs_baselines(read_spec(bench)))
     return values_of(found.spec, found.metrics)
+
+
+def needs_baselines(spec: BenchmarkSpec) -> bool:
+    """Whether a total of the benchmark is measured from its baselines."""
+    return any(one.skill for one in spec.composites.values())
 
 
 def values_of(spec: BenchmarkSpec, metrics: Iterable[Mapping[str, Any]]) -> dict[str, float]:
