@@ -116,7 +116,8 @@ class TableWriter:
 
     def __init__(self, path: Path, name: str, rows_per_group: int = 2048) -> None:
         self._schema = SCHEMAS[name]
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd")
+        # A dictionary of images would be as large as the row group and be decoded whole to read one of them.
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=name != "cases")
         self._pending: list[Mapping[str, Any]] = []
         self._size = rows_per_group
         self._digest = hashlib.sha256()

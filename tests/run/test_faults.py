@@ -227,8 +227,9 @@ def test_kill_9_and_again(tmp_path: Path) -> None:
         for kill_at in (12, 30):
             with subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL) as process:
                 deadline = time.monotonic() + 60
-                while len(server.asked) < kill_at and time.monotonic() < deadline:
+                while len(server.asked) < kill_at and time.monotonic() < deadline and process.poll() is None:
                     time.sleep(0.002)
+                assert process.poll() is None
                 process.send_signal(signal.SIGKILL)
         assert not (out / "replies.parquet").exists()
         log_before = (out / "replies.jsonl").read_bytes()

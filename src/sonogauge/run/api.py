@@ -119,7 +119,7 @@ def run(
         raise BadInput(f"{max_connections} connections ask nothing", fix="give at least 1")
     answerer = load_model(model, **(model_options or {})) if isinstance(model, str) else model
     prices = read_prices(price, answerer.name) if price is not None else None
-    questions = Questions.read(folder, split)
+    questions = Questions.read(folder, split, references=isinstance(answerer, Reader))
     chosen = questions.choose(tasks, limit)
     if isinstance(answerer, Reader):
         manifest = _manifest(folder, answerer.name, questions, seed)

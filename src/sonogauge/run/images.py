@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _BATCH: Final = 8  # rows decoded at once
-_CACHE: Final = 24 * 1024 * 1024  # bytes of recently read batches
+_CACHE: Final = 4 * 1024 * 1024  # bytes of recently read batches
 _FACTS: Final = ["case_id", "media_type", "sha256", "width", "height", "source", "licence", "private"]
 
 
@@ -71,8 +71,8 @@ class CaseImages:
         self._lock = Lock()
         self._stream: Iterator[pa.RecordBatch] = iter(())
         self._at = (-1, 0)  # row group and row of the stream
-        self._batches: OrderedDict[int, pa.StructArray] = OrderedDict()  # first row -> images
-        self._bytes = 0
+        self._batches: OrderedDict[int, list[Any]] = OrderedDict()  # first row -> images
+        self._sizes: dict[int, int] = {}
 
     def close(self) -> None:
         """Close the file."""
@@ -109,22 +109,23 @@ class CaseImages:
         if first not in self._batches:
             self._advance(group, offset)
         self._batches.move_to_end(first)
-        image: Mapping[str, Any] = self._batches[first][row - first].as_py()
+        image: Mapping[str, Any] = self._batches[first][row - first]
         return image
 
     def _advance(self, group: int, offset: int) -> None:
         if self._at[0] != group or self._at[1] > offset:
-            self._stream = self._file.iter_batches(batch_size=_BATCH, row_groups=[group], columns=["image"])
+            self._stream = self._file.iter_batches(_BATCH, row_groups=[group], columns=["image"], use_threads=False)
             self._at = (group, 0)
         while self._at[1] <= offset:
             column = next(self._stream).column(0)
             start = self._at[1]
             self._at = (group, start + len(column))
             if start + len(column) > offset:
-                self._batches[self._starts[group] + start] = column
-                self._bytes += column.nbytes
-        while self._bytes > _CACHE and len(self._batches) > 1:
-            self._bytes -= self._batches.popitem(last=False)[1].nbytes
+                # Copies, because a slice of an Arrow array keeps the whole decoded row group alive.
+                self._batches[self._starts[group] + start] = column.to_pylist()
+                self._sizes[self._starts[group] + start] = column.nbytes
+        while sum(self._sizes.values()) > _CACHE and len(self._batches) > 1:
+            del self._sizes[self._batches.popitem(last=False)[0]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,7 +180,7 @@ class RunFolder:
         """Write the replies table from the log, and the manifest that names it."""
         temporary = self.path / f".{TABLE}.new"
         try:
-            writer = TableWriter(temporary, "replies")
+            writer = TableWriter(temporary, "replies", rows_per_group=256)
             writer.write({name: entry[name] for name in entry if name in _COLUMNS} for entry in self.entries())
             facts = writer.close()
             with temporary.open("rb") as stream:

@@ -7,6 +7,7 @@ are more workers than connections, so that images are ready when a connection is
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import time
 from collections import Counter
@@ -123,7 +124,7 @@ class Loop:
         self._model, self._prepare, self._place = model, prepare, place
         self._pace, self._watcher, self._price = pace, watcher, price
         self._gate = Gate(pace.max_connections)
-        self._threads = ThreadPoolExecutor(max_workers=4, thread_name_prefix="images")
+        self._threads = ThreadPoolExecutor(max_workers=min(4, os.cpu_count() or 1), thread_name_prefix="images")
         self._replies = 0
         self._failed = 0
         self._last_answer = time.monotonic()

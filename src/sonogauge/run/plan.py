@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from sys import intern
+from typing import Any, Final
+
+import pyarrow as pa
 
 from sonogauge._errors import BadInput
+from sonogauge.answers import AnswerSpec
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.models.base import ReplyKey
 from sonogauge.run.images import CaseFacts
 from sonogauge.run.vary import variants
+
+_REPEATED: Final = ("task", "dataset", "source", "group", "split", "prompt_id")
+_WITHOUT_REFERENCES: Final = ("item_id", *_REPEATED, "images", "question", "variables", "answer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,16 +67,25 @@ class Questions:
     train: tuple[Item, ...]
 
     @classmethod
-    def read(cls, bench: Folder, split: str) -> Questions:
-        """Read the items table; raise BadInput if the split has no item."""
+    def read(cls, bench: Folder, split: str, *, references: bool) -> Questions:
+        """Read the items table; raise BadInput if the split has no item.
+
+        references: also read what only a baseline may know; a model's run never holds it.
+        """
         asked, train, splits = [], [], set()
-        for row in bench.rows("items"):
-            item = Item.from_row(row)
-            splits.add(item.split)
-            if item.split == split:
-                asked.append(item)
-            elif item.split == "train":
-                train.append(item)
+        answers: dict[AnswerSpec, AnswerSpec] = {}
+        # Small batches, because a row as Python objects is many times the item that is made of it.
+        for batch in bench.batches("items", None if references else list(_WITHOUT_REFERENCES), size=128):
+            for row in batch.to_pylist():
+                row |= {name: intern(row[name]) for name in _REPEATED if row[name]}
+                item = Item.from_row(row)
+                item = replace(item, answer=answers.setdefault(item.answer, item.answer))
+                splits.add(item.split)
+                if item.split == split:
+                    asked.append(item)
+                elif item.split == "train":
+                    train.append(item)
+        pa.default_memory_pool().release_unused()
         if not asked:
             raise BadInput(f"no item of split '{split}'", file=bench.path, fix="splits: " + ", ".join(sorted(splits)))
         return cls(tuple(asked), tuple(train))
