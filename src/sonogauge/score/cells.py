@@ -93,9 +93,10 @@ class CellCounter:
         self.cell = cell
         self._counters: list[Counter] = []
         self._sums: dict[str, Accumulator] = {}
-        self._strata: list[str] = []
-        self._groups: list[str] = []
-        self._valid: list[bool] = []
+        self._keys: list[tuple[str, str]] = []
+        self._reasons: list[str | None] = []
+        self._chances: list[float] = []
+        self._references: list[str] = []
         self._positive = frozenset(scenario.positive) if scenario is not None else frozenset()
         self._option_of = {option: position for position, option in enumerate(cell.options)}
         self._probabilities: list[tuple[int, list[float], int]] = []
@@ -115,36 +116,28 @@ class CellCounter:
         self, item: Item, parsed: Parsed, probabilities: tuple[tuple[str, float], ...] | None = None
     ) -> dict[str, float]:
         """Count one item with a usable reference; `probabilities` are those the reply puts on the options."""
-        cell = self.cell
-        cell.n += 1
-        cell.valid += parsed.valid
-        cell.chance += item.chance or 0.0
-        if parsed.reason is not None:
-            cell.reasons[parsed.reason] += 1
         references: Sequence[str] = item.reference.get("choices") or item.reference.get("places") or ()
-        if references:
-            cell.references[str(references[0])] += 1
-        if not self._counters:
-            return {}
         values: dict[str, float] = {}
         try:
             for counter in self._counters:
                 values |= counter.add(item, parsed)
-            if probabilities and cell.form == "choice":
+            if probabilities and self.cell.form == "choice" and self._counters:
                 place = self._option_of[references[0]]
-                self._probabilities.append(
-                    (len(self._groups), probability_row(probabilities, cell.options, item), place)
-                )
+                row = probability_row(probabilities, self.cell.options, item)
+                self._probabilities.append((len(self._keys), row, place))
         except (KeyError, IndexError, TypeError) as error:
             raise BadInput(
                 f"reference {dict(item.reference)} does not fit the answer form '{item.answer.form}'",
                 field="reference",
                 fix=f"mend item {item.item_id} of the benchmark",
             ) from error
-        self._strata.append(item.source)
-        self._groups.append(item.group)
-        self._valid.append(parsed.valid)
-        if len(self._groups) >= self._chunk:
+        # Everything else is counted a chunk at a time.
+        self._keys.append((item.source, item.group))
+        self._reasons.append(parsed.reason)
+        self._chances.append(item.chance or 0.0)
+        if references:
+            self._references.append(references[0])
+        if len(self._keys) >= self._chunk:
             self._flush()
         return values
 
@@ -155,34 +148,37 @@ class CellCounter:
         return self.cell
 
     def _flush(self) -> None:
-        if not self._groups:
+        if not self._keys:
             return
+        cell = self.cell
+        valid = np.array([reason is None for reason in self._reasons])
+        cell.n += len(valid)
+        cell.valid += int(valid.sum())
+        cell.chance += sum(self._chances)
+        cell.reasons.update(reason for reason in self._reasons if reason is not None)
+        cell.references.update(self._references)
+        keys, self._keys, self._reasons, self._chances, self._references = self._keys, [], [], [], []
         place: dict[tuple[str, str], int] = {}
-        codes = [place.setdefault(key, len(place)) for key in zip(self._strata, self._groups, strict=True)]
-        index: NDArray[np.intp] = np.array(codes, dtype=np.intp)
-        valid = np.array(self._valid)
+        index: NDArray[np.intp] = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
         statistics = {name: rows for counter in self._counters for name, rows in counter.take().items()}
-        statistics |= self._take_probabilities()
+        statistics |= self._take_probabilities(len(keys))
         for name, rows in statistics.items():
             if name in self._ORDERED:
                 kept = ~np.isnan(rows).any(axis=1)
-                ordered = self.cell.values.setdefault(name, Ordered())
+                ordered = cell.values.setdefault(name, Ordered())
                 ordered.values.extend(rows[kept].tolist())
-                ordered.strata.extend(self._strata[position] for position in np.flatnonzero(kept))
-                ordered.groups.extend(self._groups[position] for position in np.flatnonzero(kept))
+                ordered.strata.extend(keys[position][0] for position in np.flatnonzero(kept))
+                ordered.groups.extend(keys[position][1] for position in np.flatnonzero(kept))
             else:
                 kept = rows.reshape(len(rows), -1).any(axis=1)
                 batch = np.zeros((len(place), *np.shape(rows)[1:]))
                 np.add.at(batch, index, rows)
-                keys = list(place)
-                self._sums.setdefault(name, Accumulator()).add(
-                    (stratum for stratum, _ in keys), (group for _, group in keys), batch
-                )
-            n, answered = self.cell.counted.get(name, (0, 0))
-            self.cell.counted[name] = n + int(kept.sum()), answered + int((kept & valid).sum())
-        self._strata, self._groups, self._valid = [], [], []
+                strata, groups = zip(*place, strict=True)
+                self._sums.setdefault(name, Accumulator()).add(strata, groups, batch)
+            n, answered = cell.counted.get(name, (0, 0))
+            cell.counted[name] = n + int(kept.sum()), answered + int((kept & valid).sum())
 
-    def _take_probabilities(self) -> dict[str, Array]:
+    def _take_probabilities(self, items: int) -> dict[str, Array]:
         if not self._probabilities:
             return {}
         from sonogauge.metrics.probability import brier_statistics, calibration_statistics, normalised
@@ -191,7 +187,6 @@ class CellCounter:
         p = normalised([row for _, row, _ in self._probabilities])
         right: NDArray[np.int64] = np.array([place for _, _, place in self._probabilities], dtype=np.int64)
         self._probabilities = []
-        items = len(self._groups)
         out = {"brier": np.zeros((items, 2)), "calibration": np.zeros((items, 10, 3))}
         out["brier"][at] = brier_statistics(p, right)
         out["calibration"][at] = calibration_statistics(p, right)

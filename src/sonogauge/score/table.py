@@ -22,6 +22,7 @@ from sonogauge.score.values import SLICES, Value, evaluate
 from sonogauge.stats.resample import Resampler
 
 TASK: Final = "table"
+_MOST_SHARED: Final = 50_000
 FORMS: Final = ("choice", "multi_choice", "number", "text")
 _METRICS: Final[dict[str, tuple[str, ...]]] = {
     "choice": ("accuracy", "balanced_accuracy", "macro_f1", "macro_precision", "macro_recall", "kappa"),
@@ -304,8 +305,20 @@ def _judged(columns: TableColumns, spec: AnswerSpec, processes: int) -> Iterator
     reply = Reply("", "", 0, "", "ok", None)
     known = {option: {"choices": (option,)} for option in spec.options}
     chance = 1.0 / len(spec.options) if columns.form == "choice" and spec.options else None
+    # Rows of one patient with one truth are one item to the counting; making each anew costs as much as counting it.
+    shared = columns.form == "choice" and columns.group is not None and not columns.by and not columns.letters
+    items: dict[tuple[str, str, str], Item] = {}
     for row, parsed in parse_rows(read_rows(columns, spec), spec, processes):
-        yield _item(row, spec, known, chance), reply, parsed
+        if not shared:
+            yield _item(row, spec, known, chance), reply, parsed
+            continue
+        key = (row.truth, row.group, row.stratum)
+        item = items.get(key)
+        if item is None:
+            if len(items) >= _MOST_SHARED:
+                items.clear()
+            item = items[key] = _item(row, spec, known, chance)
+        yield item, reply, parsed
 
 
 def _item(row: Row, spec: AnswerSpec, known: Mapping[str, Mapping[str, Any]], chance: float | None) -> Item:
