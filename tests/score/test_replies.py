@@ -138,3 +138,16 @@ def test_variants_and_epochs_are_scored_apart_and_together(tmp_path: Path, bench
     # the third item has no reply in the variant: missing, wrong
     assert (varied["value"], varied["n"], varied["valid"]) == (pytest.approx(1 / 3), 3, 2)
     assert len(list(Folder(tmp_path / "s").rows("score_items"))) == 2 * 9
+
+
+def test_half_a_character_in_a_reply_is_replaced_and_in_a_name_refused(tmp_path: Path, bench: Path) -> None:
+    rows = _rows()
+    rows[1]["text"] = "benign \ud800"
+    score(write_replies(tmp_path / "r.jsonl", rows), bench=bench, out=tmp_path / "out", scenarios="present", draws=100)
+    kept = [row for row in Folder(tmp_path / "out").rows("score_items") if row["protocol"] == "published"]
+    assert [row["prediction"]["choices"] for row in kept] == [["benign"], ["benign \ufffd"], ["benign"]]
+    rows[2]["model"] = "m\udfff"
+    file = write_replies(tmp_path / "q.jsonl", rows)
+    with pytest.raises(BadInput, match="row 3, field 'model': half a character"):
+        score(file, bench=bench, out=tmp_path / "never", scenarios="present")
+    assert not (tmp_path / "never").exists()

@@ -7,6 +7,7 @@ benchmark are faults of structure; an item that was asked and has no reply is a 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +19,7 @@ from sonogauge.items import Item
 from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
 TEXT_COLUMNS = ("text", "reply", "response", "prediction")
+_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 class Reply(NamedTuple):
@@ -56,7 +58,8 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
 
     Optional fields: `status` (ok, truncated, error), `variant`, `epoch`, `rater_id`, `model`, `image_sha256` and
     `image_size` ([width, height] as sent, for boxes and points in pixels), `option_probabilities` ({option: number}).
-    `reply`, `response` and `prediction` are read as `text`, `id` as `item_id`.
+    `reply`, `response` and `prediction` are read as `text`, `id` as `item_id`; half a character in a text (a lone
+    surrogate) becomes the replacement character.
 
     image_hashes: item id to SHA-256 of its first image; a reply that names another image is an error.
 
@@ -74,7 +77,7 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
         for number, line in enumerate(stream, start=1):
             digest.update(line)
             if line.strip():
-                row = _json_object(line, path, number)
+                row = _whole_characters(_json_object(line, path, number), path, number)
                 replies.append(_reply(row, path, number))
                 if "model" in row:
                     models.add(str(row["model"]))
@@ -94,6 +97,20 @@ def _json_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
         raise BadInput(f"not JSON ({error})", file=path, row=number, fix="write one JSON object a line") from error
     if not isinstance(row, dict):
         raise BadInput("not a JSON object", file=path, row=number, fix='write {"item_id": …, "text": …}')
+    return row
+
+
+def _whole_characters(row: dict[str, Any], path: Path, number: int) -> dict[str, Any]:
+    # JSON can write half a character, which no table holds: a model may say it, a name may not.
+    for name, value in row.items():
+        if not isinstance(value, str) or value.isascii():
+            continue
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as error:
+            if name not in TEXT_COLUMNS:
+                raise BadInput("half a character", file=path, row=number, field=name, fix="write UTF-8") from error
+            row[name] = _HALF_CHARACTER.sub("\N{REPLACEMENT CHARACTER}", value)
     return row
 
 
