@@ -13,10 +13,15 @@ from sklearn.metrics import f1_score
 from tests.score.small import u2_item, value_of, write_bench, write_replies
 
 from sonogauge import BadInput
+from sonogauge.benchmarks.spec import load_spec
 from sonogauge.benchmarks.u2bench import u2_score
 from sonogauge.folders import Folder
+from sonogauge.models.baselines import baseline_replies
 from sonogauge.report import report
 from sonogauge.score import score
+from sonogauge.score.compose import composite_values
+from sonogauge.score.values import ModelValues, Value
+from sonogauge.stats.intervals import Estimate
 
 REFUSAL = "I cannot determine this from the image."
 DRAWS = 400
@@ -301,6 +306,8 @@ def test_json_holds_what_other_tools_rely_on(garbage) -> None:
         ({"scenarios": "sixty"}, "no scenario set 'sixty'"),
         ({"weights": "mine"}, "no weights 'mine'"),
         ({"draws": 5}, "too few"),
+        ({"tolerance": -0.1}, "-0.1 is no tolerance"),
+        ({"tolerance": math.nan}, "nan is no tolerance"),
         ({"failure_error": "best"}, "unknown failure error"),
     ],
 )
@@ -309,3 +316,57 @@ def test_options_that_cannot_be_used(garbage, options, what) -> None:
     with pytest.raises(BadInput, match=what):
         score(root / "replies.jsonl", bench=root / "bench", out=root / "never", **options)
     assert not (root / "never").exists()
+
+
+@pytest.mark.part("score published")
+def test_the_random_row_stands_beside_the_published_total(tmp_path: Path) -> None:
+    items, replies = _garbage()
+    bench = write_bench(tmp_path / "bench", items)
+    file = write_replies(tmp_path / "r.jsonl", replies)
+    rows = score(file, bench=bench, scenarios="present", draws=DRAWS).metrics
+    texts = dict(zip([item.item_id for item in items], baseline_replies("random", items, []), strict=True))
+    own = score(write_replies(tmp_path / "q.jsonl", texts), bench=bench, scenarios="present", draws=DRAWS).metrics
+    for metric, task in (("u2", ""), ("accuracy", "DD"), ("rmse_scaled", "CVE")):
+        beside = value_of(rows, metric, task, protocol="published", model="baseline/random", origin="baseline")
+        assert beside["value"] == value_of(own, metric, task, protocol="published")["value"]
+        assert beside["low"] is None
+    assert {row["model"] for row in rows if (row["protocol"], row["origin"]) == ("published", "baseline")} == {
+        "baseline/random"
+    }
+    bare = score(file, bench=bench, scenarios="present", draws=DRAWS, baselines=False).metrics
+    assert {row["origin"] for row in bare} == {"computed"}
+
+
+@pytest.mark.part("score published")
+def test_published_rows_are_those_of_metrics_the_reference_knows(garbage) -> None:
+    rows = [row for row in garbage[0].metrics if row["protocol"] == "published" and row["task"] and not row["dataset"]]
+    shown = {(row["task"], row["metric"]) for row in rows if row["value"] is not None}
+    assert {metric for task, metric in shown if task == "DD"} == {
+        "accuracy",
+        "macro_f1",
+        "macro_precision",
+        "macro_recall",
+    }
+    # a task without items keeps its headline and says so
+    assert {row["metric"]: row["why_null"] for row in rows if row["task"] == "VRA"} == {
+        "accuracy": "no data set of this task"
+    }
+    assert ("DD", "kappa") not in {(row["task"], row["metric"]) for row in rows}
+
+
+def test_a_baseline_perfect_to_rounding_leaves_no_room_for_skill() -> None:
+    spec = load_spec("u2bench")
+    draws = np.full(DRAWS, 0.5)
+    draws[0] = 1.0 - 1e-12  # BLEU-4 of a perfect text
+    values, floor = ModelValues(), ModelValues()
+    for task, facts in spec.tasks.items():
+        best = 0.0 if facts.headline == "rmse_scaled" else 1.0 - 1e-11
+        own = Estimate(best, None, None, 30, 29.0, True, None, np.full(DRAWS, best))
+        values.tasks["", task] = {facts.headline: Value(facts.headline, own, 30, 30, 0)}
+        other = Estimate(
+            0.5, None, None, 30, 29.0, True, None, draws if facts.headline == "bleu4" else np.full(DRAWS, 0.5)
+        )
+        floor.tasks["", task] = {facts.headline: Value(facts.headline, other, 30, 30, 0)}
+    skill = composite_values(spec, values, {"prior": floor})["", "u2_skill"].estimate
+    assert skill.value == pytest.approx(1.0, abs=1e-9)
+    assert skill.low is None or skill.high - skill.low < 1e-6

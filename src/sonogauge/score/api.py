@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter as Tally
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +18,7 @@ from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_b
 from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_slices, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
 from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
-from sonogauge.score.published import count_published, load_published
+from sonogauge.score.published import CellScorer, count_published, load_published
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows, slice_rows
 from sonogauge.score.slices import MIN_N, slice_finder
@@ -112,7 +113,7 @@ def score(
     """
     source, folder = open_replies(replies, Path(bench) if bench is not None else None, model)
     spec = read_spec(folder.path)
-    _check_options(spec, protocol, weights, draws, failure_error)
+    _check_options(spec, protocol, weights, draws, tolerance, failure_error)
     train, items = read_items(folder, source)
     by_id = {item.item_id: item for item in items}
     check_ids(source, by_id, folder.path)
@@ -159,7 +160,12 @@ def score(
 
 
 def _check_options(
-    spec: BenchmarkSpec, protocol: str, weights: str | None, draws: int, failure_error: str | None
+    spec: BenchmarkSpec,
+    protocol: str,
+    weights: str | None,
+    draws: int,
+    tolerance: float | None,
+    failure_error: str | None,
 ) -> None:
     if protocol not in PROTOCOLS:
         raise BadInput(f"no protocol '{protocol}'", fix="known: " + ", ".join(PROTOCOLS))
@@ -169,6 +175,8 @@ def _check_options(
         raise BadInput(f"no weights '{weights}' in {spec.name}", fix="known: " + ", ".join(spec.weights))
     if draws < 100:
         raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
+    if tolerance is not None and not 0.0 <= tolerance < math.inf:
+        raise BadInput(f"{tolerance} is no tolerance", field="tolerance", fix="use a number from 0 on")
     if failure_error not in (None, "worst", "one"):
         raise BadInput(f"unknown failure error '{failure_error}'", fix="use worst or one")
 
@@ -278,7 +286,22 @@ def _published(job: _Job, sink: Sink | None) -> tuple[list[dict[str, Any]], dict
         rows += metric_rows(job.context(job.source.model, "published", variant, "computed"), values, totals)
         if not variant:
             unvaried = failures
+    if job.parameters["baselines"]:
+        rows += _published_random(job, rule)
     return rows, unvaried
+
+
+def _published_random(job: _Job, rule: CellScorer) -> Iterator[dict[str, Any]]:
+    """Yield the random row, which stands beside every published total: guessing earns more than some models."""
+    name = "baseline/random"
+    texts = baseline_replies("random", job.items, job.train, job.parameters["seed"])
+    pairs = [
+        (item, Reply(item.item_id, "", 0, "", "ok", text))
+        for item, text in zip(job.items, texts, strict=True)
+        if text is not None
+    ]
+    values, totals, _ = count_published(job.spec, job.scenarios, pairs, rule, name)
+    return metric_rows(job.context(name, "published", "", "baseline"), values, totals)
 
 
 def _manifest(

@@ -16,6 +16,7 @@ from sonogauge.stats.intervals import Estimate, combine
 
 # Whose best defines "not looking" in a skill; random and not-visible join for the verdict.
 SKILL_BASELINES: Final = ("prior", "majority", "constant")
+_PERFECT: Final = 1e-9
 
 
 @dataclass(frozen=True)
@@ -105,8 +106,8 @@ def _skill(
 
     def total(x: Array) -> Array:
         d, c = _parts(metrics, x[..., :size]), _parts(metrics, x[..., size:])
-        # A baseline that is perfect leaves no room for skill.
-        room = np.where(c < 1.0, 1.0 - c, np.nan)
+        # A baseline that is perfect leaves no room for skill; BLEU-4 stays a hair below 1 even then.
+        room = np.where(c < 1.0 - _PERFECT, 1.0 - c, np.nan)
         return composite_draws((d - c) / room, shares, clip=False)
 
     return combine(
