@@ -9,6 +9,7 @@ import pytest
 from tests.report.made_scores import SPEC, beside, counts, model_rows, row, write_scores
 
 from sonogauge._errors import BadInput
+from sonogauge.benchmarks.spec import BenchmarkSpec
 from sonogauge.folders import Manifest, new_folder
 from sonogauge.report import report, view_rows, view_scores
 from sonogauge.report.cells import DASH, Table, View
@@ -283,3 +284,27 @@ def test_places_of_the_references_are_shown(tmp_path: Path) -> None:
     ]
     assert table(view, "references").detail
     assert "benign 5 (100%)" in report([tmp_path / "s"], format="csv")
+
+
+def test_the_total_of_the_weights_asked_for_comes_first(tmp_path: Path) -> None:
+    made = SPEC.model_dump()
+    made["weights"]["n_t"] = {"DD": 0.4, "CVE": 0.4, "RG": 0.2}
+    made["composites"]["u2_n_t"] = {"title": "by rows", "weights": "n_t", "formula": "sum of w_t d_t"}
+    spec = BenchmarkSpec.model_validate(made)
+    rows = [*model_rows("m"), row("m", "", "", "u2_n_t", 0.3)]
+    for weights, order in (("published", ["u2", "u2_skill", "u2_n_t"]), ("n_t", ["u2_n_t", "u2", "u2_skill"])):
+        folder = write_scores(tmp_path / weights, "m", rows, spec, parameters={"model": "m", "weights": weights})
+        assert [one["Total"] for one in texts(view_scores([folder]), "totals")] == order
+
+
+def test_published_scores_show_no_best_baseline_and_no_share(tmp_path: Path) -> None:
+    rows = model_rows("m", protocol="published")
+    rows += [row("m", "DD", "40", "accuracy", n=0, valid=0, why_null="nothing counted", protocol="published")]
+    rows += [row("baseline/random", "DD", "", "accuracy", 0.5, origin="baseline", protocol="published")]
+    made = {**counts(), "failures": {"published": {"empty": 3}}}
+    view = view_scores([write_scores(tmp_path / "s", "m", rows, counts=made)], "published")
+    task = next(one for one in texts(view, "tasks") if one["Task"] == "DD")
+    # a data set without a counted item is none of those averaged
+    assert (task["Best non-reading"], task["Sets"], task["Least n"]) == ("", "2", "12")
+    assert texts(view, "failures") == [{"Reason": "empty", "Replies": "3"}]
+    assert [one["Model"] for one in texts(view, "baselines")] == ["random"]

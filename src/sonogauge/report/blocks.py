@@ -93,7 +93,7 @@ def _dataset_sizes(line: Line, code: str, name: str) -> list[int]:
     return [
         fact.n
         for (task, dataset, part, one), fact in line.facts.items()
-        if (task, part, one) == (code, "", name) and dataset and fact.n is not None
+        if (task, part, one) == (code, "", name) and dataset and fact.n
     ]
 
 
@@ -249,7 +249,8 @@ def failures(board: Board) -> Table:
     reasons = sorted({reason for one in folders for reason, number in one.failures.items() if number})
     columns = [Column("Reason"), *(Column(one.label if len(folders) > 1 else "Replies", right=True) for one in folders)]
     single = len(folders) == 1
-    scored = folders[0].counts.get("scored") if single else None
+    # The count of scored items is that of the strict protocol.
+    scored = folders[0].counts.get("scored") if single and folders[0].protocol == "strict" else None
     if scored:
         columns.append(Column("Share", right=True))
     rows = []
@@ -288,7 +289,8 @@ def abstention(board: Board) -> Table:
             for state, number in sorted(pairs):
                 rows.append([*label, text(str(place)), text(str(state)), count(int(number))])
     columns = [*board.model_columns(), Column("Where"), Column("Answer"), Column("Items", right=True)]
-    return Table.of("abstention", "Abstention", columns, rows, ["Never part of an error metric."])
+    notes = ["`null` is right here, a number is wrong. Never part of an error metric."]
+    return Table.of("abstention", "Abstention", columns, rows, notes)
 
 
 def _references(board: Board, key: str, title: str, *, places: bool) -> Table:

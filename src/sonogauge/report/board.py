@@ -83,9 +83,11 @@ class Board:
         return [(code, self.headline(code)) for code in self.codes()]
 
     def composites(self) -> list[str]:
-        """Names of the composites with rows, in the order of the benchmark."""
+        """Names of the composites with rows: those of the weights asked for, then in the order of the benchmark."""
         found = {fact.metric for one in self.scores for fact in one.own if not fact.task}
-        return [name for name in self.spec.composites if name in found] + sorted(found - set(self.spec.composites))
+        asked = self.scores[0].manifest.parameters.get("weights")
+        known = sorted(self.spec.composites, key=lambda name: self.spec.composites[name].weights != asked)
+        return [name for name in known if name in found] + sorted(found - set(known))
 
     def baseline_facts(self) -> dict[str, dict[Place, Fact]]:
         """Rows of the baselines by name and place; the first folder that has one decides."""
@@ -98,6 +100,8 @@ class Board:
 
     def best_baseline(self, line: Line, task: str, dataset: str, metric: str) -> Fact | None:
         """The best row of a baseline that does not read the image at that place of the line's own folder."""
+        if line.scores.protocol != "strict":
+            return None  # only the random row stands beside the published protocol
         own = line.scores.own[0].model.removeprefix(BASELINE_PREFIX)
         offered = [
             fact
