@@ -71,7 +71,7 @@ class MaskRule(_Strict):
     colours: dict[str, tuple[int, int, int]] = Field(default_factory=dict)
     background: tuple[int, int, int] | None = (0, 0, 0)
     threshold: int = 127
-    rotate: int = 0  # quarter turns, as the image is turned
+    rotate: int = 0  # quarter turns clockwise, as the image is turned
     larger: str | None = None  # the class that must be the largest
     box: tuple[str, str, str, str] | None = None  # templates of x, y, width, height
     optional: bool = True
@@ -87,6 +87,8 @@ class TableRule(_Strict):
     """A table whose row for an image adds its columns to the facts of the image.
 
     key: template over a row (with the fields of the table's path). match: template over the facts of the image.
+    compare: as text, as file names without their ending, or as numbers. A table that is not needed may be absent or lack
+    the key.
     """
 
     file: str
@@ -96,6 +98,7 @@ class TableRule(_Strict):
     sheet: str | None = None
     key: str
     match: str
+    compare: Literal["text", "stem", "number"] = "text"
     needed: bool = True
     prefix: str = ""
 
@@ -129,6 +132,13 @@ class FrameRule(_Strict):
     empty: int = Field(default=0, ge=0)  # with `annotated`: so many frames without annotations, evenly spread
 
 
+class MaskLabel(_Strict):
+    """A label that the categories of the masks give. none: its value where there is no mask."""
+
+    name: str
+    none: str | None = None
+
+
 class Layout(_Strict):
     """One layout of a source: `find` matches the files that drive the reader, the rest says what they mean."""
 
@@ -144,6 +154,8 @@ class Layout(_Strict):
     device: Value | None = None
     anatomy: Value | None = None
     spacing: tuple[str, str] | None = None
+    stated_size: tuple[str, str] | None = None  # templates of width and height, compared with the image
+    mask_label: MaskLabel | None = None
     labels: dict[str, Value] = Field(default_factory=dict)
     demographics: dict[str, Value] = Field(default_factory=dict)
     meta: dict[str, Value] = Field(default_factory=dict)

@@ -62,6 +62,7 @@ def make_row(origin: Origin, finding: Finding, layout: Layout) -> tuple[dict[str
         issues.append(layout.issues[name])
     if patient is None:
         issues.append(PATIENT_UNKNOWN)
+    issues += _stated(layout, facts, media)
     masks, boxes = _coded(regions)
     measurements = list(_measurements(layout, facts, issues))
     row = {
@@ -87,7 +88,7 @@ def make_row(origin: Origin, finding: Finding, layout: Layout) -> tuple[dict[str
         "view": _value(layout.view, facts),
         "anatomy": _value(layout.anatomy, facts) or spec.organ,
         "demographics": to_facts(_values(layout.demographics, facts)),
-        "labels": _labels(_values(layout.labels, facts), finding.labels),
+        "labels": _labels(_values(layout.labels, facts), [*finding.labels, *_mask_labels(layout, masks)]),
         "masks": masks,
         "boxes": boxes,
         "points": [{"name": name, "x": x, "y": y} for name, x, y in regions.points],
@@ -142,6 +143,23 @@ def _values(values: Mapping[str, Value], facts: dict[str, str]) -> dict[str, str
 
 def _labels(named: Mapping[str, str], found: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"name": name, "value": value} for name, value in sorted({*named.items(), *found})]
+
+
+def _mask_labels(layout: Layout, masks: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    rule = layout.mask_label
+    if rule is None:
+        return []
+    found = sorted({str(mask["category"]) for mask in masks})
+    return [(rule.name, value) for value in found or ([rule.none] if rule.none is not None else [])]
+
+
+def _stated(layout: Layout, facts: dict[str, str], media: Media) -> list[str]:
+    if layout.stated_size is None:
+        return []
+    width, height = (Template(one).fill(facts) for one in layout.stated_size)
+    if width is None or height is None or (width, height) == (str(media.width), str(media.height)):
+        return []
+    return [f"its facts speak of {width} x {height} pixels"]
 
 
 def _texts(layout: Layout, facts: dict[str, str], finding: Finding) -> list[tuple[str, str, str]]:

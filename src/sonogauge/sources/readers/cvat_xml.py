@@ -53,12 +53,13 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
         xml = path.rpartition("/")[2].rpartition(".")[0]
         for image in images:
             log.count("doubled tags", image.doubled)
-            found = locate(tree, image.name, path, layout.options.get("images"))
+            found = locate(tree, image.name, path, layout.options.get("images"), hint=xml)
             if found is None:
                 log.miss(image.name, "annotated image is not in the folder")
                 continue
             log.used.add(found)
             facts = {**fields, "xml": xml, "path": found, "file": found.rpartition("/")[2], "name": image.name}
+            facts["stem"] = facts["file"].rpartition(".")[0]
             finding = Finding(found, found.rpartition(".")[0], facts, partial(open_still, tree, found))
             if layout.options.get("cluster") == "file":
                 finding.cluster = path

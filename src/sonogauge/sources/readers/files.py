@@ -15,7 +15,7 @@ from sonogauge.sources.media import MediaFault
 from sonogauge.sources.readers.dicom import is_dicom
 from sonogauge.sources.readers.label_images import binary, classes, colours, fill_outline
 from sonogauge.sources.readers.open import load_mask, open_stack, open_still, stack_kind
-from sonogauge.sources.readers.pictures import ending
+from sonogauge.sources.readers.pictures import PLAIN, VIDEOS, ending
 from sonogauge.sources.readers.rows import read_rows
 from sonogauge.sources.readers.shapes import polygon_mask
 from sonogauge.sources.readers.stacks import Stack, spread
@@ -105,7 +105,8 @@ def _read_mask(
 ) -> Regions:
     name = path.rpartition("/")[2]
     if rule.kind == "polygon":
-        return Regions([(category, polygon_mask(_points(tree, path), width, height))])
+        drawn = polygon_mask(_points(tree, path), width, height)
+        return Regions(fan=drawn) if rule.fan else Regions([(category, drawn)])
     pixels = load_mask(tree, path, rule.rotate, frame, numbers=rule.kind == "classes")
     if pixels.shape[:2] != (height, width):
         raise MediaFault(f"mask of another size than the image ({name})")
@@ -150,6 +151,17 @@ def _box_of_cells(rule: MaskRule, facts: dict[str, str], width: int, height: int
     return Regions(boxes=[(rule.category.of(facts) or "region", x, y, w, h)])
 
 
+def _compared(name: str | None, rule: TableRule) -> str | None:
+    if name is None:
+        return None
+    if rule.compare == "stem":
+        return name.rpartition(".")[0] if ending(name) in PLAIN | VIDEOS else name
+    if rule.compare == "number":
+        stem = name.rpartition(".")[0] or name
+        return str(int(stem)) if stem.isdecimal() else stem
+    return name
+
+
 class Table:
     """A table joined to images; counts what does not meet."""
 
@@ -174,9 +186,12 @@ class Table:
         for number, row in enumerate(rows, 1):
             if number == 1:
                 absent = [name for name in key.fields if name not in row and name not in fields]
-                if absent and rule.kind not in ("json", "keys"):
+                if absent and rule.needed:
                     raise BadInput("column missing", file=path, field=absent[0], fix="it has: " + ", ".join(row))
-            name = key.fill({**row, **fields})
+                if absent:
+                    self._log.miss(path, f"table without the column '{absent[0]}', left out")
+                    return
+            name = _compared(key.fill({**row, **fields}), rule)
             if name is None:
                 self._log.miss(f"{path}, row {number}", "row without an id")
                 continue
@@ -189,7 +204,7 @@ class Table:
         """Add the row of an image to its facts; return a note where there is none."""
         if not self._rows:
             return None
-        name = Template(self._rule.match).fill(facts)
+        name = _compared(Template(self._rule.match).fill(facts), self._rule)
         row = self._rows.get(name) if name is not None else None
         if row is None:
             self._log.miss(facts["path"], f"image without a row in {self._rule.file}")

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from sonogauge.sources.readers.tree import Tree
 
 
-def locate(tree: Tree, name: str, beside: str, folder: str | None = None) -> str | None:
+def locate(tree: Tree, name: str, beside: str, folder: str | None = None, hint: str | None = None) -> str | None:
     """Return the path of a file, None if it is absent or the name fits several files equally well.
 
     Looked for below `folder`, beside the annotation file and in the folders above it, then anywhere.
@@ -17,11 +17,14 @@ def locate(tree: Tree, name: str, beside: str, folder: str | None = None) -> str
         name: a file name or relative path as the annotation gives it; it never leads out of the tree.
         beside: path of the annotation file.
         folder: a folder that the user names.
+        hint: name of a folder that decides between several.
     """
     clean = name.replace("\\", "/").lstrip("/")
     found = tree.named(clean) or tree.named(clean.rpartition("/")[2])
     if folder is not None:
         found = [path for path in found if f"/{folder.strip('/')}/" in f"/{path}"]
+    if len(found) > 1 and hint is not None:
+        found = [path for path in found if f"/{hint}/" in f"/{path}"] or found
     if len(found) <= 1:
         return found[0] if found else None
     near = PurePosixPath(beside).parent

@@ -73,7 +73,7 @@ def open_still(tree: Tree, path: str, rotate: int = 0) -> Picture:
     pixels = decode_pixels(data)
     if pixels.dtype != np.uint8:
         raise MediaFault("cannot turn an image of this kind")
-    return Picture(to_png(np.rot90(pixels, rotate)), notes=(f"turned by {rotate % 4 * 90} degrees",))
+    return Picture(to_png(np.rot90(pixels, -rotate)), notes=(f"turned by {rotate % 4 * 90} degrees",))
 
 
 def load_mask(
@@ -88,7 +88,7 @@ def load_mask(
     """
     if stack_kind(path) is None:
         data = tree.read(path)
-        return np.rot90(decode_palette(data) if numbers else decode_pixels(data), rotate)
+        return np.rot90(decode_palette(data) if numbers else decode_pixels(data), -rotate)
     stack = open_stack(tree, path, rotate)
     if frame is None and len(stack) > 1:
         raise MediaFault("mask of several frames for a still image")

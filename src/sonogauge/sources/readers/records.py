@@ -49,7 +49,8 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
                     log.drop(where, "record without an image file")
                     continue
                 log.used.add(found)
-                facts |= {"path": found, "file": found.rpartition("/")[2]}
+                name_of_file = found.rpartition("/")[2]
+                facts |= {"path": found, "file": name_of_file, "stem": name_of_file.rpartition(".")[0]}
                 finding = Finding(found, found.rpartition(".")[0], facts, partial(open_still, tree, found))
             elif image is None:
                 log.drop(where, "record without an image")

@@ -13,7 +13,7 @@ from sonogauge._errors import BadInput
 
 MAX_CELL: Final = 1_000_000
 MAX_TABLE_BYTES: Final = 512 * 1024 * 1024
-FORMATS: Final = ("csv", "tsv", "xlsx", "json", "jsonl", "keys", "list")
+FORMATS: Final = ("csv", "tsv", "xlsx", "json", "jsonl", "lists", "keys", "list")
 _ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "xlsx": "xlsx", "json": "json", "jsonl": "jsonl", "cfg": "keys"}
 _MAX_DEPTH: Final = 8
 
@@ -34,7 +34,8 @@ def read_rows(
     Args:
         data: the file.
         name: how messages call it; its ending tells the format where `kind` does not.
-        kind: one of FORMATS. `keys` is one row of `key: value` lines, `list` has cells between white space.
+        kind: one of FORMATS. `keys` is one row of `key: value` lines, `list` has cells between white space, `lists` is
+            a JSON object of lists whose entries become rows of `list` (its key) and `entry`.
         delimiter: of csv; without it the one of `,`, `;` and tab that the header has most of.
         columns: names of the columns of a file without a header.
         sheet: of xlsx; names are compared in their first 31 characters, without it the first sheet.
@@ -53,6 +54,8 @@ def read_rows(
         yield from _csv(text, name, delimiter or ("\t" if kind == "tsv" else None), columns)
     elif kind == "json":
         yield from _json(text, name)
+    elif kind == "lists":
+        yield from _lists(text, name)
     elif kind == "jsonl":
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
@@ -159,6 +162,15 @@ def _json(text: str, name: str) -> Iterator[Row]:
     value = _loads(text, name)
     for one in value if isinstance(value, list) else [value]:
         yield flatten(one, name)
+
+
+def _lists(text: str, name: str) -> Iterator[Row]:
+    value = _loads(text, name)
+    if not isinstance(value, dict) or not all(isinstance(one, list) for one in value.values()):
+        raise BadInput("not a JSON object of lists", file=name)
+    for key, entries in value.items():
+        for entry in entries:
+            yield {"list": str(key), "entry": _checked(plain(entry), name, "entry")}
 
 
 def flatten(value: Any, name: str) -> Row:
