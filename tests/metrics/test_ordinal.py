@@ -78,3 +78,11 @@ def test_one_class_only_is_undefined_with_a_reason() -> None:
         assert math.isnan(float(load_metric(name).function(only)))
         assert "one class" in load_metric(name).undefined
     assert float(grade_error(only)) == 0.0
+
+
+def test_independent_answers_are_at_chance() -> None:
+    # The product of the margins: agreement is what chance gives.
+    table = np.outer([30.0, 50.0, 20.0], [0.2, 0.3, 0.5, 0.0])
+    for name in ("kappa", "kappa_linear", "kappa_quadratic"):
+        metric = load_metric(name)
+        assert float(metric.function(table)) == pytest.approx(metric.chance, abs=1e-12)

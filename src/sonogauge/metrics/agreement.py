@@ -267,6 +267,7 @@ def _icc(sums: Any) -> Any:
     gradient=complex_step(_icc),
     source="Shrout & Fleiss 1979, doi:10.1037/0033-2909.86.2.420, ICC(2,1)",
     facts="form:ICC(2,1),items:answered",
+    chance=0.0,
     undefined="needs at least two answered items whose numbers differ",
 )
 def icc(sums: Array) -> Array:

@@ -32,6 +32,7 @@ class Metric:
         source: paper or code that defines the formula.
         facts: choices a reader must know, for the signature ("weights:quadratic").
         undefined: when the value is not defined although items were counted.
+        chance: value of answers that know nothing of the item, where it is the same whatever the items.
         per_group: changes the sums of each group, (groups, *shape), before they are added up, where the statistic is
             no sum over items ("squared sum of a patient").
     """
@@ -48,6 +49,7 @@ class Metric:
     source: str
     facts: str = ""
     undefined: str = "not defined at these values"
+    chance: float | None = None
     per_group: Callable[[Array], Array] | None = None
 
 
@@ -73,6 +75,7 @@ def metric(
     source: str = "",
     facts: str = "",
     undefined: str = "not defined at these values",
+    chance: float | None = None,
     per_group: Callable[[Array], Array] | None = None,
 ) -> Callable[[Callable[..., Array]], MetricFunction]:
     """Attach a `Metric` to a function as its attribute `metric`; the function stays what it is.
@@ -98,6 +101,7 @@ def metric(
             source=source,
             facts=facts,
             undefined=undefined,
+            chance=chance,
             per_group=per_group,
         )
         return carrier

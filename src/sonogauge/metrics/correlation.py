@@ -34,6 +34,7 @@ def _pearson(sums: Any) -> Any:
     gradient=complex_step(_pearson),
     source="Pearson 1895, doi:10.1098/rspl.1895.0041",
     facts="items:answered",
+    chance=0.0,
     undefined=_UNDEFINED,
 )
 def pearson(sums: Array) -> Array:
@@ -75,6 +76,7 @@ def weighted_ranks(values: Array, weights: Array) -> Array:
     kind="order",
     source="Spearman 1904, doi:10.2307/1412159; mid-ranks for ties",
     facts="items:answered",
+    chance=0.0,
     undefined=_UNDEFINED,
 )
 def spearman(values: Array, weights: Array) -> Array:

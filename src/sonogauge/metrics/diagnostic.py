@@ -142,6 +142,7 @@ def _lr_negative(sums: Any) -> Any:
     gradient=complex_step(_lr_positive),
     source=_RATIO_SOURCE,
     facts=_WRONG,
+    chance=1.0,
     undefined="no false positive, or a class without items, so the ratio has no finite value",
 )
 def lr_positive(sums: Array) -> Array:
@@ -165,6 +166,7 @@ def lr_positive(sums: Array) -> Array:
     gradient=complex_step(_lr_negative),
     source=_RATIO_SOURCE,
     facts=_WRONG,
+    chance=1.0,
     undefined="no true negative, or a class without items, so the ratio has no finite value",
 )
 def lr_negative(sums: Array) -> Array:

@@ -90,6 +90,7 @@ def _kappa_gradient(power: int) -> Callable[[Array], Array]:
     gradient=_kappa_gradient(0),
     source=_SOURCE,
     facts="weights:none,failures:disagree",
+    chance=0.0,
     undefined=_UNDEFINED,
 )
 def kappa(confusion: Array) -> Array:
@@ -114,6 +115,7 @@ def kappa(confusion: Array) -> Array:
     gradient=_kappa_gradient(1),
     source=_SOURCE,
     facts="weights:linear,failures:farthest grade",
+    chance=0.0,
     undefined=_UNDEFINED,
 )
 def kappa_linear(grades: Array) -> Array:
@@ -137,6 +139,7 @@ def kappa_linear(grades: Array) -> Array:
     gradient=_kappa_gradient(2),
     source=_SOURCE,
     facts="weights:quadratic,failures:farthest grade",
+    chance=0.0,
     undefined=_UNDEFINED,
 )
 def kappa_quadratic(grades: Array) -> Array:

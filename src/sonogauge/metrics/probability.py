@@ -137,6 +137,7 @@ def _reached(values: Array, weights: Array) -> tuple[Array, Array]:
     kind="order",
     source="Hanley & McNeil 1982, doi:10.1148/radiology.143.1.7063747; scikit-learn roc_auc_score",
     facts="items:with probabilities,ties:half",
+    chance=0.5,
     undefined=_ONE_CLASS,
 )
 def auroc(values: Array, weights: Array) -> Array:

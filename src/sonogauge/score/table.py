@@ -99,6 +99,7 @@ class TableScores:
             "high": estimate.high,
             "n": value.n,
             "valid": value.valid,
+            "chance": value.chance,
             "groups": estimate.groups,
             "reliable": estimate.reliable,
             "signature": self.signatures.get(name, ""),

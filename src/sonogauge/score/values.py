@@ -75,11 +75,23 @@ def cell_values(
             valid,
             sum(cell.excluded.values()),
             (cell.dataset,),
-            cell.chance / cell.n if name == "accuracy" and cell.n and cell.chance else None,
+            _chance(cell, name, metric),
             members=members,
             facts=metric.facts if metric else "",
         )
     return out
+
+
+def _chance(cell: Cell, name: str, metric: Metric | None) -> float | None:
+    """Return the value that answers without knowledge of the items are expected to have, where it is defined."""
+    if name == "accuracy":
+        return cell.chance / cell.n if cell.n and cell.chance else None
+    if name == "balanced_accuracy" and "confusion" in cell.sums and cell.options:
+        # Uniform over the options on offer, whichever of them have items.
+        return 1.0 / len(cell.options)
+    if name == "average_precision" and "scores" in cell.values:
+        return float(np.mean([label for _, label in cell.values["scores"].values]))
+    return metric.chance if metric is not None else None
 
 
 def _cell_estimate(cell: Cell, name: str, metric: Metric | None, resampler: Resampler) -> Estimate:
