@@ -273,3 +273,72 @@ def test_private_images_leave_only_when_allowed(tmp_path: Path, monkeypatch: pyt
     assert any("private images (source ward) are sent" in line for line in result.manifest.notices)
     assert any("no derivatives" in line and "no commercial use" in line for line in result.notices)
     assert blind.statuses["ok"] == 3
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ('{"choices": ' + "[" * 100_000, "bad_answer"),
+        ('{"choices": [{"message": {"content": "benign"}}], "usage": {"prompt_tokens": 1e999}}', ""),
+        ('{"choices": [{"message": {"content": "benign"}}], "usage": {"prompt_tokens": 99999999999999999999}}', ""),
+        ('{"choices": [{"message": {"content": "benign"}}], "usage": {"prompt_tokens": "many"}}', ""),
+        ('{"choices": [{"message": null, "finish_reason": null}]}', ""),
+        ('{"choices": "abc"}', "bad_answer"),
+        ('{"choices": {"a": 1}}', "bad_answer"),
+        ('{"error": {"message": "overloaded"}}', "server"),
+        ("[]", "bad_answer"),
+        ("null", "bad_answer"),
+        ("", "bad_answer"),
+    ],
+)
+def test_hostile_answers(tmp_path: Path, body: str, kind: str) -> None:
+    made = bench(tmp_path / "bench", [item(1)])
+    with Server(lambda asked, nth: web.Response(text=body, content_type="application/json")) as server:
+        result = ask(server.url, made, tmp_path / "run", retries=0)
+    assert result.failures == ({kind: 1} if kind else {})
+
+
+def test_a_pause_of_hours_stops_the_run(tiny: Path, tmp_path: Path) -> None:
+    with Server(lambda asked, nth: error(429, "come back tomorrow", {"Retry-After": "86400"})) as server:
+        assert "asks to wait 86400 s" in stopped(server.url, tiny, tmp_path / "run", max_connections=2)
+
+
+def test_an_address_with_a_password_is_refused(tiny: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="holds a user name or password"):
+        ask("http://me:secret@127.0.0.1:9/v1", tiny, tmp_path / "run")
+
+
+class Clumsy:
+    """A model of another package that raises instead of answering."""
+
+    name = "clumsy/one"
+    revision = endpoint = ""
+    options: dict[str, Any] = {}  # noqa: RUF012
+
+    async def answer(self, request: Any) -> Any:
+        assert not hasattr(request, "reference")
+        if request.item_id.endswith("3"):
+            raise TypeError("no idea")
+        from sonogauge.models import Outcome
+
+        return Outcome("ok", text="benign")
+
+    async def close(self) -> None:
+        return None
+
+
+def test_a_model_object_that_raises(tiny: Path, tmp_path: Path) -> None:
+    result = run(tiny, Clumsy(), tmp_path / "run", **FAST)
+    assert result.statuses == {"ok": 27, "truncated": 0, "error": 3}
+    assert result.failures == {"model": 3}
+    assert "TypeError no idea" in next(
+        row["error"] for row in Folder(tmp_path / "run").rows("replies") if row["status"] == "error"
+    )
+
+
+def test_a_file_in_place_of_the_folder(tiny: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(BadInput, match="not a folder"):
+        run(tiny, "baseline/random", tmp_path / "file")
+    with pytest.raises(BadInput, match="cannot write there"):
+        run(tiny, "baseline/random", tmp_path / "file" / "run")

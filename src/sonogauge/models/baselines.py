@@ -22,6 +22,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from random import Random
 from statistics import median
 from typing import Final
@@ -147,11 +148,7 @@ def format_number(value: float) -> str:
     >>> format_number(12.0), format_number(1e-5), format_number(0.1)
     ('12', '0.00001', '0.1')
     """
-    text = repr(float(value))
-    if "e" in text:
-        mantissa, exponent = text.split("e")
-        digits = len(mantissa.partition(".")[2])
-        text = f"{value:.{max(0, digits - int(exponent))}f}"
+    text = format(Decimal(repr(float(value))), "f")
     return text.removesuffix(".0")
 
 

@@ -231,8 +231,12 @@ def _clean_url(url: str) -> str:
     try:
         parts = urlsplit(url.strip())
         valid = parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+        secret = parts.username is not None
     except ValueError:
-        valid = False
+        valid = secret = False
+    if secret:
+        # The address is recorded with the run.
+        raise BadInput("the server address holds a user name or password", fix="pass the secret as --api-key")
     if not valid:
         raise BadInput(f"not a server address: '{url}'", fix="write http://HOST:PORT/v1")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
@@ -276,7 +280,7 @@ def _read(body: str, request: Request, latency: float) -> Outcome:
     """Read the body of a chat completion; anything odd is an error, never a text."""
     try:
         answer = json.loads(body)
-    except ValueError:
+    except (ValueError, RecursionError):
         page = body.lstrip()[:1] == "<"
         detail = "an HTML page, so this is no API address" if page else f"not JSON, {len(body)} characters"
         return Outcome("error", error=f"bad_answer: {detail}", latency=latency, retry=not page, fatal=page)
@@ -284,8 +288,7 @@ def _read(body: str, request: Request, latency: float) -> Outcome:
         return Outcome("error", error=f"server: {_line(json.dumps(answer['error']))}", latency=latency, retry=True)
     try:
         usage = answer.get("usage") or {}
-        counts = (usage.get("prompt_tokens"), usage.get("completion_tokens"))
-        tokens_in, tokens_out = (int(count) if count is not None else None for count in counts)
+        tokens_in, tokens_out = (_count(usage.get(name)) for name in ("prompt_tokens", "completion_tokens"))
         choices = answer.get("choices")
         if not choices:
             return Outcome("error", error="empty_choice: no choice in the answer", latency=latency, retry=True)
@@ -297,7 +300,7 @@ def _read(body: str, request: Request, latency: float) -> Outcome:
         text = text or _text(message.get("refusal"))
         reasoning = message.get("reasoning_content") or message.get("reasoning")
         probabilities = _option_probabilities(choice.get("logprobs"), request)
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError, OverflowError):
         return Outcome("error", error="bad_answer: not a chat completion", latency=latency, retry=True)
     if finish == "content_filter":
         return Outcome(
@@ -318,6 +321,10 @@ def _read(body: str, request: Request, latency: float) -> Outcome:
         option_probabilities=probabilities,
         trace=json.dumps({"reasoning": str(reasoning)}, ensure_ascii=False) if reasoning else None,
     )
+
+
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 2**53 else None
 
 
 def _text(content: Any) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -19,7 +17,7 @@ from sonogauge.models import Model, Outcome, Reader, load_model
 from sonogauge.models.base import ReplyKey
 from sonogauge.run.images import CaseImages, ImagePolicy
 from sonogauge.run.log import RunFolder
-from sonogauge.run.loop import Loop, Pace, entry_of
+from sonogauge.run.loop import Loop, Pace, entry_of, run_async
 from sonogauge.run.plan import Job, Questions, in_order_of, plan
 from sonogauge.run.prices import read_prices
 from sonogauge.run.privacy import check_privacy
@@ -147,7 +145,8 @@ def run(
                 with watcher:
                     for notice in notices:
                         watcher.say(notice)
-                    _wait_for(_ask(answerer, requests, todo, place, pace, watcher, prices))
+                    loop = Loop(answerer, requests.request, place, pace, watcher, prices)
+                    run_async(loop.ask_all(iter(todo)))
             except BaseException:
                 # What stopped the run is told, not that the table could not be written either.
                 with suppress(BadInput):
@@ -184,34 +183,6 @@ def _manifest(
         licences=list(bench.manifest.licences),
         notices=list(bench.manifest.notices),
     )
-
-
-async def _ask(
-    model: Model,
-    requests: Requests,
-    jobs: Sequence[Job],
-    place: RunFolder,
-    pace: Pace,
-    watcher: Silent,
-    prices: tuple[float, float] | None,
-) -> None:
-    await Loop(model, requests.request, place, pace, watcher, prices).ask_all(iter(jobs))
-
-
-def _wait_for(work: Coroutine[Any, Any, None]) -> None:
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        runner: Callable[[Coroutine[Any, Any, None]], None] = asyncio.run
-    else:
-        # Called from a notebook or a server: its loop is busy with us, so another thread runs ours.
-        runner = _run_in_thread
-    runner(work)
-
-
-def _run_in_thread(work: Coroutine[Any, Any, None]) -> None:
-    with ThreadPoolExecutor(1) as pool:
-        pool.submit(asyncio.run, work).result()
 
 
 def _read_replies(reader: Reader, questions: Questions, jobs: Sequence[Job], place: RunFolder, seed: int) -> list[Job]:
@@ -252,7 +223,7 @@ def _finish(
             failures[(entry["error"] or "unknown").partition(":")[0]] += 1
             failed += key in planned
         for name in ("input_tokens", "output_tokens", "cost"):
-            if entry[name] is not None:
+            if entry.get(name) is not None:
                 totals[name] = totals.get(name, 0) + entry[name]
     statuses = {name: place.statuses()[name] for name in REPLY_STATUSES}
     place.manifest = place.manifest.model_copy(

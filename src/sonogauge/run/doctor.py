@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import io
 from collections.abc import Mapping
@@ -14,6 +13,7 @@ from sonogauge._errors import BadInput
 from sonogauge.models import Model, Outcome, Reader, Request, load_model
 from sonogauge.models.base import EncodedImage
 from sonogauge.run.images import ImageFault, open_image
+from sonogauge.run.loop import run_async
 
 QUESTION: Final = "Which colour fills this image: red, green or blue? Reply with one word."
 _COLOURS: Final = {"red": (200, 30, 30), "green": (30, 160, 30), "blue": (30, 30, 200)}
@@ -73,7 +73,7 @@ def doctor(
         (sent,),
         generation={key: value for key, value in options.items() if value is not None},
     )
-    outcome = asyncio.run(_ask(answerer, request))
+    outcome = run_async(_ask(answerer, request))
     where = f"{answerer.name} at {answerer.endpoint}" if answerer.endpoint else f"{answerer.name}, in this process"
     what = f"sent {sent.media_type}, {sent.width} x {sent.height} pixels, {len(sent.data)} bytes"
     return _diagnose(outcome, (where, what), colour)

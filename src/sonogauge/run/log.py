@@ -52,13 +52,15 @@ class RunFolder:
             raise BadInput("not a folder", file=path, fix="choose another --out")
         if path.is_dir() and not (path / MANIFEST).is_file() and {one.name for one in path.iterdir()} - {LOCK}:
             raise BadInput("exists already and is no run folder", file=path, fix="choose another --out")
-        path.mkdir(parents=True, exist_ok=True)
         try:
+            path.mkdir(parents=True, exist_ok=True)
             self._lock.acquire(blocking=False)
         except Timeout:
             raise BadInput(
                 "another process runs in this folder", file=path, fix="wait for it, or choose another --out"
             ) from None
+        except OSError as error:
+            raise BadInput(f"cannot write there ({error.strerror or error})", file=path) from error
         try:
             if (path / MANIFEST).is_file():
                 self._agree(read_manifest(path))

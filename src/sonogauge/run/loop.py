@@ -11,10 +11,10 @@ import os
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 from sonogauge._errors import BadInput
 from sonogauge.models.base import Model, Outcome, Request
@@ -23,8 +23,12 @@ from sonogauge.run.log import RunFolder
 from sonogauge.run.plan import Job
 from sonogauge.tables import REPLY_KEY
 
+T = TypeVar("T")
+
 _AHEAD: Final = 8  # prepared questions beyond those being asked
-_LONGEST_WAIT: Final = 60.0
+_LONGEST_WAIT: Final = 60.0  # seconds, of our own accord
+_LONGEST_PAUSE: Final = 3600.0  # seconds, because the server asks
+_TOLD_PAUSE: Final = 15.0
 
 
 class Watcher(Protocol):
@@ -166,7 +170,7 @@ class Loop:
             attempt += 1
             async with self._gate:
                 start = time.monotonic()
-                outcome = await self._model.answer(request)
+                outcome = await self._answer(request)
                 latency = time.monotonic() - start
                 if outcome.fatal:
                     raise self._stop(outcome.error or "", "nothing is lost: mend it and give the same command again")
@@ -190,6 +194,13 @@ class Loop:
                 return
             await self._wait(kind, outcome, tries[kind])
 
+    async def _answer(self, request: Request) -> Outcome:
+        try:
+            return await self._model.answer(request)
+        except Exception as error:
+            # A model of another package may break its promise not to raise; that is a failure of the question.
+            return Outcome("error", error=f"model: {type(error).__name__} {error}")
+
     def _try_again(self, kind: str, tried: int) -> bool:
         if kind == "rate_limit":
             return tried <= self._pace.retries * 10
@@ -201,6 +212,10 @@ class Loop:
         wait = min(self._pace.backoff * 2 ** min(tried - 1, 10), _LONGEST_WAIT) * (0.5 + 0.5 * random.random())
         if outcome.retry_after is not None:
             wait = outcome.retry_after
+            if wait > _LONGEST_PAUSE:
+                raise self._stop(f"the server asks to wait {wait:.0f} s", "give the same command again then")
+            if wait >= _TOLD_PAUSE:
+                self._watcher.say(f"the server asks to wait {wait:.0f} s ({outcome.error})")
         if kind == "rate_limit":
             self._gate.throttle(wait)
         elif kind == "connection" or outcome.retry_after:
@@ -226,6 +241,22 @@ class Loop:
         self._place.append(entry, final=final)
         if final:
             self._watcher.ended(entry)
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, also where a loop is running already (a notebook)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        runner: Callable[[Coroutine[Any, Any, T]], T] = asyncio.run
+    else:
+        runner = _run_in_thread
+    return runner(work)
+
+
+def _run_in_thread(work: Coroutine[Any, Any, T]) -> T:
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, work).result()
 
 
 def entry_of(
