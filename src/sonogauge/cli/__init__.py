@@ -1,4 +1,5 @@
 """The command line: one command, one function; bad input ends with one line and exit code 2."""
+# ruff: noqa: I001 - importing a module registers its commands, in the order in which --help lists them
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ import sys
 from typing import Final, NoReturn
 
 from sonogauge._errors import BadInput
-
-# Importing a module of commands registers them, in the order in which --help lists them.
-from sonogauge.cli import answering, comparing, data, demonstration, results  # noqa: F401
 from sonogauge.cli.base import app, say
+from sonogauge.cli import data as data
+from sonogauge.cli import answering as answering
+from sonogauge.cli import results as results
+from sonogauge.cli import comparing as comparing
+from sonogauge.cli import demonstration as demonstration
 
 BAD_INPUT: Final = 2
 

@@ -75,12 +75,8 @@ def run_command(
     max_connections: Annotated[int, typer.Option(help="Questions asked at once.")] = 16,
     retries: Annotated[int, typer.Option(help="Retries after failures that may pass.")] = 5,
     retry_errors: Annotated[bool, typer.Option("--retry-errors", help="Ask again what failed before.")] = False,
-    max_failures: Annotated[
-        float, typer.Option(help="Share of failed requests above which the exit code is 1.")
-    ] = 0.05,
-    allow_upload: Annotated[
-        bool, typer.Option("--allow-upload", help="Let private images leave this machine.")
-    ] = False,
+    max_failures: Annotated[float, typer.Option(help="Share of failed requests that gives exit code 1.")] = 0.05,
+    allow_upload: Annotated[bool, typer.Option("--allow-upload", help="Let private images leave.")] = False,
     price: Annotated[Path | None, typer.Option(help="File of prices per million tokens, for the cost.")] = None,
     prompts: Annotated[Path | None, typer.Option(help="Folder with prompt versions of your own.")] = None,
     seed: Seed = 0,
