@@ -35,6 +35,7 @@ BAD_ROWS = [
     ([{"item_id": "DD/21/0001", "text": ["a"]}], "row 1, field 'text': not a text but list"),
     ([{"item_id": "DD/21/0001", "text": "a", "status": "fine"}], "row 1, field 'status': unknown status 'fine'"),
     ([{"item_id": "DD/21/0001", "text": "a", "epoch": "1"}], "row 1, field 'epoch': not a count"),
+    ([{"item_id": "DD/21/0001", "text": "a", "epoch": 2**40}], "row 1, field 'epoch': not a count"),
     ([{"item_id": "DD/21/0001", "text": "a", "image_sha256": "0" * 64}], "field 'image_sha256': reply to another"),
     ([{**_rows()[0], "model": "a"}, {**_rows()[1], "model": "b"}, *_rows()[2:]], "replies of 2 models"),
     ([], "no replies in it"),

@@ -309,6 +309,7 @@ def test_json_holds_what_other_tools_rely_on(garbage) -> None:
         ({"tolerance": -0.1}, "-0.1 is no tolerance"),
         ({"tolerance": math.nan}, "nan is no tolerance"),
         ({"failure_error": "best"}, "unknown failure error"),
+        ({"model": "m\udcff"}, "not a name"),
     ],
 )
 def test_options_that_cannot_be_used(garbage, options, what) -> None:

@@ -114,6 +114,8 @@ def score(
     source, folder = open_replies(replies, Path(bench) if bench is not None else None, model)
     spec = read_spec(folder.path)
     _check_options(spec, protocol, weights, draws, tolerance, failure_error)
+    if model is not None and not model.isprintable():
+        raise BadInput(f"not a name: {model!a}", field="model", fix="use letters, digits and signs")
     train, items = read_items(folder, source)
     by_id = {item.item_id: item for item in items}
     check_ids(source, by_id, folder.path)

@@ -19,6 +19,7 @@ from sonogauge.items import Item
 from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
 TEXT_COLUMNS = ("text", "reply", "response", "prediction")
+_MOST_EPOCHS = 2**31
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -134,7 +135,7 @@ def _reply(row: Mapping[str, Any], path: Path, number: int) -> Reply:
     if text is None and status == "ok":
         raise BadInput("null text", file=path, row=number, field=column, fix='say "status": "error" if it failed')
     epoch = row.get("epoch", 0)
-    if not isinstance(epoch, int) or isinstance(epoch, bool) or epoch < 0:
+    if not isinstance(epoch, int) or isinstance(epoch, bool) or not 0 <= epoch < _MOST_EPOCHS:
         raise BadInput(f"not a count: {epoch!r}", file=path, row=number, field="epoch")
     size = row.get("image_size")
     if size is not None and not (isinstance(size, list) and len(size) == 2 and all(_is_count(one) for one in size)):
