@@ -13,8 +13,8 @@ from sonogauge.models.base import EncodedImage, Model, Outcome, Reader, Request
 # Reached through Inspect; `inspect/PROVIDER/MODEL` reaches any other of its providers.
 _INSPECT: Final = (
     *("inspect", "anthropic", "google", "bedrock", "azureai", "mistral", "grok", "groq", "together", "fireworks"),
-    *("sambanova", "cloudflare", "perplexity", "deepseek", "openrouter", "hf-inference-providers", "hf", "vertex"),
-    *("ollama", "vllm", "sglang", "llama-cpp-python"),
+    *("sambanova", "cloudflare", "perplexity", "deepseek", "openrouter", "moonshot", "meta", "sagemaker"),
+    *("litellm-proxy", "hf-inference-providers", "hf", "ollama", "vllm", "sglang", "llama-cpp-python"),
 )
 # A maker takes the whole name ("openai/gpt-x") and keyword options and returns the model.
 MODELS: Final[Registry[Callable[..., Model | Reader]]] = Registry(
