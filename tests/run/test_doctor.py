@@ -41,7 +41,7 @@ def test_replies(answer: dict[str, Any], fit: bool, message: str) -> None:
         (404, "no such model", "correct the name"),
         (400, "images are not supported by this model", "choose a model that reads images"),
         (413, "too big", "--image-policy max:1024"),
-        (400, "unknown field temperature", "--generation NAME=none"),
+        (400, "unknown field temperature", "--generation NAME=null"),
         (429, "slow down", "wait"),
     ],
 )

@@ -25,8 +25,8 @@ _ADVICE: Final = {
     "model": "correct the name of the model",
     "no_vision": "choose a model that reads images",
     "too_large": "send smaller images: --image-policy max:1024",
-    "request": "an option that the server does not know? Leave it out with --generation NAME=none",
-    "timeout": "the server is slow or stuck: raise --timeout",
+    "request": "an option that the server does not know? Leave it out with --generation NAME=null",
+    "timeout": "the server is slow or stuck: raise it with --model-option timeout=600",
     "rate_limit": "the key works, but the limit of requests is reached: wait, or lower --max-connections",
 }
 
