@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
+import weakref
 from collections.abc import Iterator, Mapping
 from functools import lru_cache, partial
 from pathlib import Path
@@ -128,6 +129,7 @@ class _Spool:
 
     def __init__(self) -> None:
         self._file: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as its findings
+        weakref.finalize(self, self._file.close)
         self._end = 0
 
     def put(self, data: bytes) -> partial[Picture]:

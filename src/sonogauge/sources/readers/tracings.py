@@ -16,6 +16,8 @@ from sonogauge.sources.readers.shapes import Shape, draw
 from sonogauge.sources.readers.tree import Tree
 
 Point = tuple[float, float]
+# Fields that the paths of a table and a clip share, and the name of the clip without its ending.
+Key = tuple[frozenset[tuple[str, str]], str]
 
 
 def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
@@ -25,6 +27,7 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
     """
     tables = [Table(tree, rule, log) for rule in layout.tables]
     traced = _tracings(tree, str(layout.options.get("tracings", "VolumeTracings.csv")), log)
+    shared = frozenset(field for fields, _ in traced for field in fields)
     category = str(layout.options.get("category", "region"))
     for path, fields in tree.match(*layout.find):
         log.used.add(path)
@@ -32,7 +35,7 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
         stem = path.rpartition("/")[2].rpartition(".")[0]
         facts = {**fields, "path": path, "file": path.rpartition("/")[2], "stem": stem}
         notes = [note for table in tables if (note := table.add(facts))]
-        frames = traced.pop(stem, None)
+        frames = traced.pop((frozenset(fields.items()) & shared, stem), None)
         try:
             stack = open_stack(tree, path)
             if frames is None:
@@ -59,13 +62,13 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
             log.drop(path, str(fault))
     for table in tables:
         table.report()
-    for stem in sorted(traced):
+    for _, stem in sorted(traced, key=lambda key: (sorted(key[0]), key[1])):
         log.miss(stem, "tracings without a clip")
 
 
-def _tracings(tree: Tree, pattern: str, log: ReadLog) -> dict[str, dict[int, list[Row]]]:
-    found: dict[str, dict[int, list[Row]]] = {}
-    for path, _ in tree.match(pattern):
+def _tracings(tree: Tree, pattern: str, log: ReadLog) -> dict[Key, dict[int, list[Row]]]:
+    found: dict[Key, dict[int, list[Row]]] = {}
+    for path, fields in tree.match(pattern):
         log.used.add(path)
         for number, row in enumerate(read_rows(tree.read(path), path), 1):
             # This table names files with their ending, the list of files without.
@@ -76,7 +79,7 @@ def _tracings(tree: Tree, pattern: str, log: ReadLog) -> dict[str, dict[int, lis
                 # Pediatric lists mark clips that could not be traced with a word.
                 log.miss(f"{path}, row {number}", "tracing without a frame number")
                 continue
-            found.setdefault(stem, {}).setdefault(frame, []).append(row)
+            found.setdefault((frozenset(fields.items()), stem), {}).setdefault(frame, []).append(row)
     return found
 
 
