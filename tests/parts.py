@@ -10,6 +10,11 @@ from typing import Final
 # name -> what it promises
 PARTS: Final[dict[str, str]] = {
     "tables": "schemas, folders, manifests, hashes; atomic writing and clear refusals",
+    "known sources": "public image sets in their own layouts, imported by a declarative file each",
+    "readers": "DICOM, video, NIfTI and MetaImage, arrays, COCO, CVAT, VIA, colour masks, records",
+    "import": "any folder to cases: maps, explain, counts, hostile files refused",
+    "download": "open sources over HTTP with resume, licence prompt and recorded hashes",
+    "case geometry": "parts, places, ellipses, area and fan of masks",
     "u2bench import": "a U2-BENCH folder read as its specification says",
     "benchmark registry": "benchmarks as data: scenarios, options, ranges, sets",
     "prompts": "rendered prompts and the lint against prompt faults",
