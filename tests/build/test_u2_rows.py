@@ -79,12 +79,14 @@ def test_columns_of_an_older_release_are_found_by_name(tmp_path: Path) -> None:
     write_tsv(data, "RG", "a.tsv", [row("39.X", 4, gt_report="Plain.")], ("dataset_name", "img_data", "gt_report"))
     manifest, items = built(tmp_path)
     diagnosis = items["DD/23/0001"]
-    assert (diagnosis.split, diagnosis.meta["source_id"]) == ("train", "007")
+    # the part of its source says nothing of the benchmark, whose cases are all scored
+    assert (diagnosis.split, diagnosis.meta["source_split"], diagnosis.meta["source_id"]) == ("test", "train", "007")
     assert "it is benign" not in diagnosis.question
     assert items["LL/04/0001"].reference["places"] == ("upper left",)
     assert items["KD/48/0001"].reference["places"] == ("lower right",)
     assert items["RG/39/0001"].reference["texts"] == ("Plain.",)
     assert any("hint" in notice for notice in manifest.notices)
+    assert any(notice.startswith("rows name a part of their source (1 train)") for notice in manifest.notices)
 
 
 def test_explanation_and_dropped_rows_take_a_number(tmp_path: Path) -> None:

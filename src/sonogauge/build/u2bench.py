@@ -47,7 +47,6 @@ class _Draft:
     case: CaseDraft
     reading: Reading
     anatomy: str
-    split: str
     meta: Mapping[str, str]
 
 
@@ -173,12 +172,9 @@ class _Intake:
             case.spacings.add(reading.spacing)
         facts, readable = _demographics(row.cells.get("demographic", ""))
         case.demographics.update(facts)
-        split = row.cells.get("split", "").strip().casefold()
         notes = [*reading.notes]
         if not readable:
             notes.append("demographic cell unparsable")
-        if split and split not in _SPLITS:
-            notes.append("split of another name")
         content = sorted((name, cell) for name, cell in row.cells.items() if name not in ("img_path", "source_id"))
         mark = hashlib.sha256(repr((media.sha256, content)).encode("utf-8")).digest()
         if (*scenario.key, mark) in self._seen:
@@ -196,7 +192,6 @@ class _Intake:
             case=case,
             reading=reading,
             anatomy=anatomy,
-            split=split or "test",
             meta=_meta(row, reading, media.sha256),
         )
 
@@ -251,10 +246,18 @@ class _Intake:
             "repeated_rows": sum(part["repeated_rows"] for part in parts),
             "contradicting_patients": self._cases.contradicting_patients,
         }
-        notices = [*self._spec.notices, *_ignored(log)]
+        notices = [*self._spec.notices, *_ignored(log), *self._source_splits()]
         if self._cases.contradicting_patients:
             notices.append(f"{self._cases.contradicting_patients} images have rows with different patient ids")
         return folder.finish(manifest.model_copy(update={"counts": counts, "notices": notices}))
+
+    def _source_splits(self) -> Iterator[str]:
+        """Say which rows name a part of their source: they may have been trained on, and are scored all the same."""
+        found = [draft.meta["source_split"] for draft in self._drafts if "source_split" in draft.meta]
+        parts = Counter(name if name in _SPLITS else "of another name" for name in found)
+        named = ", ".join(f"{number} {name}" for name, number in sorted(parts.items()))
+        if named:
+            yield f"rows name a part of their source ({named}); it is kept, and all rows are asked and scored"
 
     def _item(self, draft: _Draft) -> Item:
         scenario, reading = draft.scenario, draft.reading
@@ -271,7 +274,8 @@ class _Intake:
             dataset=scenario.dataset,
             source=draft.case.source,
             group=draft.case.group,
-            split=draft.split,
+            # All cases are the benchmark, whatever part of its source a row says it came from.
+            split="test",
             images=(ItemImage(draft.case.case_id),),
             question=question,
             prompt_id=identity,
@@ -290,6 +294,8 @@ def _meta(row: U2Row, reading: Reading, sha256: str) -> dict[str, str]:
     meta = {"file": row.file, "row": str(row.row), "image_sha256": sha256, **reading.meta}
     if not is_missing(row.cells.get("source_id", "")):
         meta["source_id"] = row.cells["source_id"].strip()
+    if not is_missing(row.cells.get("split", "")):
+        meta["source_split"] = row.cells["split"].strip().casefold()
     if reading.why:
         meta["reference_error"] = reading.why
     return meta
