@@ -1,13 +1,15 @@
 # Each target does its own set-up; needed: Python 3.11 or newer, and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint status perf clean FORCE
+.PHONY: help demo test lint docs status perf clean FORCE
 
 VENV := .venv
 DEMO_VENV := .cache/demo-venv
+DOCS_VENV := .cache/docs-venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PERF_READY := $(VENV)/.ready-perf
 DEMO_READY := $(DEMO_VENV)/.ready
+DOCS_READY := $(DOCS_VENV)/.ready
 PIP_INSTALL := -m pip --disable-pip-version-check install --quiet --quiet
 
 # The first interpreter that is new enough; override with `make PYTHON=/path/to/python test`.
@@ -48,6 +50,10 @@ lint: $(READY)  ## ruff, mypy, import-linter, prompt lint
 	@echo "== prompts"
 	@$(BIN)/python -m sonogauge.benchmarks.lint
 
+docs: $(DOCS_READY)  ## build the documentation into site/; a warning is an error
+	@NO_MKDOCS_2_WARNING=1 $(DOCS_VENV)/bin/python -m mkdocs build --strict --quiet
+	@echo "documentation: site/index.html"
+
 status: $(READY)  ## write docs/status.md from the test markers
 	@$(BIN)/python -m tests.status
 
@@ -62,7 +68,7 @@ clean:  ## remove environments, caches and the demo's files
 $(READY): pyproject.toml $(call stale,$(VENV))
 	$(call make-venv,$(VENV))
 	@echo "installing sonogauge with its test and development tools into $(VENV)"
-	@$(BIN)/python $(PIP_INSTALL) -e '.[test,dev]'
+	@$(BIN)/python $(PIP_INSTALL) -e '.[test,dev,inspect,docs]'
 	@touch $@
 
 $(PERF_READY): $(READY)
@@ -75,4 +81,10 @@ $(DEMO_READY): pyproject.toml $(call stale,$(DEMO_VENV)) $(shell find src -type 
 	$(call make-venv,$(DEMO_VENV))
 	@echo "installing sonogauge into $(DEMO_VENV)"
 	@$(DEMO_VENV)/bin/python $(PIP_INSTALL) .
+	@touch $@
+
+$(DOCS_READY): pyproject.toml $(call stale,$(DOCS_VENV))
+	$(call make-venv,$(DOCS_VENV))
+	@echo "installing sonogauge with its documentation tools into $(DOCS_VENV)"
+	@$(DOCS_VENV)/bin/python $(PIP_INSTALL) -e '.[docs]'
 	@touch $@
