@@ -8,7 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, brier_score_loss, roc_auc_score
+from tests.metrics.test_bertscore import encoder
 from tests.score.small import u2_item, value_of, write_bench, write_replies
+from tests.shared import require_extra
 
 from sonogauge._errors import BadInput
 from sonogauge.score import score
@@ -136,3 +138,18 @@ def test_every_tolerance_names_its_source() -> None:
         assert "doi:10." in tolerance.source, measure
         assert (tolerance.absolute is None) != (tolerance.relative is None)
         assert json.dumps(tolerance.facts)
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bertscore_names_its_model_and_layer(tmp_path: Path) -> None:
+    require_extra("bertscore", "bert_score")
+    folder = encoder()
+    items = [u2_item("CG", "10", number, {"texts": ("the liver is normal",)}) for number in range(4)]
+    bench = write_bench(tmp_path / "bench", items)
+    texts = dict(zip([one.item_id for one in items], ["the liver is normal", "a cyst", None, ""], strict=True))
+    file = write_replies(tmp_path / "r.jsonl", texts)
+    scores = score(file, bench=bench, scenarios="present", draws=DRAWS, bertscore=folder, bertscore_layer=6)
+    row = value_of(scores.metrics, "bertscore", "CG", "10")
+    assert 0.25 < row["value"] < 0.5
+    assert f"model:{folder.name},layer:6" in row["signature"]
+    assert row["n"] == 4

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter as Tally
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -23,7 +24,7 @@ from sonogauge.metrics.base import Array
 from sonogauge.metrics.sums import Accumulator, GroupSums
 from sonogauge.score.counters import COUNTERS, Counter
 from sonogauge.score.replies import Reply
-from sonogauge.score.scales import probability_row, scenario_counters
+from sonogauge.score.scales import probability_row, scenario_counters, tolerance_of
 
 CHUNK: Final = 16_384
 _CHUNK_CELLS: Final = 4_000_000
@@ -49,6 +50,7 @@ class Cell:
     n: items scored, failures included. why_null: why there are no sums (a form without a scorer).
     abstention: outcomes on items whose reference is "not measurable".
     counted: by statistic, the items that entered it and those of them with a valid reply.
+    facts: by statistic, how it was counted, for signatures.
     """
 
     variant: str
@@ -67,6 +69,7 @@ class Cell:
     sums: dict[str, GroupSums] = field(default_factory=dict)
     values: dict[str, Ordered] = field(default_factory=dict)
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    facts: dict[str, str] = field(default_factory=dict)
     why_null: str | None = None
 
     @property
@@ -111,6 +114,12 @@ class CellCounter:
             raise BadInput(str(error), field="answer", fix=f"mend item {item.item_id} of the benchmark") from error
         if scenario is not None:
             self._counters += scenario_counters(scenario)
+            tolerance = tolerance_of(scenario)
+            if tolerance is not None:
+                cell.facts["within_clinical"] = tolerance.facts
+        if parameters.get("bertscore_encoder") is not None:
+            name = Path(parameters["bertscore_encoder"]).resolve().name
+            cell.facts["bertscore"] = f"model:{name},layer:{parameters['bertscore_layer']}"
 
     def add(
         self, item: Item, parsed: Parsed, probabilities: tuple[tuple[str, float], ...] | None = None

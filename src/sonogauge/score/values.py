@@ -15,7 +15,7 @@ from sonogauge.metrics.base import Array, Metric
 from sonogauge.metrics.diagnostic import predictive_metric
 from sonogauge.metrics.sums import GroupSums
 from sonogauge.score.cells import Cell
-from sonogauge.score.scales import CALIBRATION_METRICS, RANKING_METRICS, scenario_metrics, tolerance_of
+from sonogauge.score.scales import CALIBRATION_METRICS, RANKING_METRICS, scenario_metrics
 from sonogauge.stats.intervals import Estimate, combine, estimate, estimate_order
 from sonogauge.stats.resample import Resampler
 
@@ -77,7 +77,7 @@ def cell_values(
             (cell.dataset,),
             _chance(cell, name, metric),
             members=members,
-            facts=metric.facts if metric else "",
+            facts=",".join(filter(None, (metric.facts, cell.facts.get(metric.statistic)))) if metric else "",
         )
     return out
 
@@ -285,7 +285,7 @@ def evaluate(
             if not headline_only:
                 extra[one.key] = _extra_metrics(one, cell, names)
             chosen_names = names[:1] if headline_only else (*names, *extra[one.key])
-            values.cells[one.key] = _with_tolerance(cell_values(cell, chosen_names, resampler, own), one)
+            values.cells[one.key] = cell_values(cell, chosen_names, resampler, own)
     for slice_name, kept in slices.items():
         for task, facts in spec.tasks.items():
             chosen = [one for one in scenarios if one.task == task and one.determinable in kept]
@@ -316,10 +316,3 @@ def _extra_metrics(scenario: Scenario, cell: Cell, names: Sequence[str]) -> tupl
 
 def _ordered(lists: Iterable[Sequence[str]]) -> list[str]:
     return list(dict.fromkeys(name for names in lists for name in names))
-
-
-def _with_tolerance(values: dict[str, Value], scenario: Scenario) -> dict[str, Value]:
-    tolerance = tolerance_of(scenario)
-    if tolerance is not None and "within_clinical" in values:
-        values["within_clinical"] = replace(values["within_clinical"], facts=tolerance.facts)
-    return values
