@@ -31,6 +31,7 @@ PARTS: Final[dict[str, str]] = {
     "score table": "any prediction file of any tool scored, with VLMEvalKit result files recognised",
     "slices": "values on parts of the items and the gaps between them",
     "report": "score tables as md, csv, latex, json",
+    "page": "results as one file that opens from disk, with cases; figures",
     "synthetic benchmark": "simulated images with exact references",
     "demo": "build, run, score and report without data or key",
     "inspect": "benchmarks as tasks of Inspect, its logs as replies, runs as its logs",
