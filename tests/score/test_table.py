@@ -343,3 +343,18 @@ def test_command_prints_json_alone_and_a_table(tmp_path: Path) -> None:
     assert set(task["gaps"]["sex"]) >= {"accuracy_gap", "sensitivity_gap"}
     shown = CliRunner().invoke(app, words)
     assert "gap between the parts of sex" in shown.stdout
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "xlsx"])
+def test_a_damaged_file_is_bad_input_wherever_the_damage_is(tmp_path: Path, suffix: str) -> None:
+    path = write(tmp_path / f"p.{suffix}", ROWS)
+    whole = path.read_bytes()
+    refused = 0
+    for at in range(10, len(whole) - 10, max(1, len(whole) // 40)):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF, whole[at + 1] ^ 0x5A]) + whole[at + 2 :])
+        try:
+            score(path)
+        except BadInput as error:
+            assert str(error).startswith(str(path))
+            refused += 1
+    assert refused

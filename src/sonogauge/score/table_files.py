@@ -187,29 +187,31 @@ def _parquet(path: Path) -> TableFile:
         raise BadInput(f"not Parquet ({error})", file=path) from error
 
     def chunks(wanted: Sequence[str]) -> Iterator[Chunk]:
-        # Without this the whole file is read ahead.
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size=CHUNK, columns=list(wanted)):
-                yield {name: batch.column(name).to_pylist() for name in wanted}
+        try:
+            # Without pre_buffer=False the whole file is read ahead.
+            with pq.ParquetFile(path, pre_buffer=False) as file:
+                for batch in file.iter_batches(batch_size=CHUNK, columns=list(wanted)):
+                    yield {name: batch.column(name).to_pylist() for name in wanted}
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            raise BadInput(f"broken Parquet ({error})", file=path) from error
 
     return TableFile(path, columns, chunks)
 
 
 def _xlsx(path: Path) -> TableFile:
     def rows() -> Iterator[Sequence[Any]]:
-        from zipfile import BadZipFile
-
         from openpyxl import load_workbook
-        from openpyxl.utils.exceptions import InvalidFileException
 
+        book = None
         try:
             book = load_workbook(path, read_only=True, data_only=True)
-        except (BadZipFile, InvalidFileException, KeyError, ValueError, OSError) as error:
-            raise BadInput(f"not an Excel workbook ({error})", file=path) from error
-        try:
             yield from book.worksheets[0].iter_rows(values_only=True)
+        except Exception as error:
+            # A broken part of a workbook surfaces as whatever the zip, XML or openpyxl code stumbles over.
+            raise BadInput(f"not an Excel workbook ({type(error).__name__}: {error})", file=path) from error
         finally:
-            book.close()
+            if book is not None:
+                book.close()
 
     header = next(iter(rows()), ())
     columns = tuple("" if name is None else str(name) for name in header)
