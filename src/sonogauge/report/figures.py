@@ -50,8 +50,10 @@ def write_figures(data: Mapping[str, Any], folder: Path | str) -> list[Path]:
     target = Path(folder)
     if target.exists() and not target.is_dir():
         raise BadInput("is a file", file=target, fix="name a folder for the figures")
-    written = []
+    written: list[Path] = []
     for name, draw in _figures(_Facts(data)):
+        # Two models can have the same name after their odd characters are gone.
+        name = name if target / f"{name}.svg" not in written else f"{name}-{len(written)}"
         with rc_context(_STYLE):
             figure = Figure(layout="constrained")
             draw(figure)

@@ -13,8 +13,8 @@ function modelSelect(lines, panel, draw) {
 function confusionTable(cell, line) {
   const counts = cell.models[line];
   if (!counts) return h("p", { class: "empty" }, `${lineLabel(line)} has no answers here.`);
-  const label = `Confusion of ${lineLabel(line)} on ${cell.task} ${cell.dataset}`;
-  const table = h("table", { class: "confusion" }, h("caption", {}, "Rows: reference. Columns: what was read from the reply. Shading: share of the row."));
+  const title = `Confusion of ${lineLabel(line)} on ${cell.task} ${cell.dataset}`;
+  const table = h("table", { class: "confusion" }, h("caption", { class: "sr" }, title));
   table.append(h("thead", {}, h("tr", {}, h("td", {}), cell.options.map((one) => h("th", { scope: "col" }, words(one))), h("th", { scope: "col", class: "invalid" }, "no valid answer"), h("th", { scope: "col" }, "n"))));
   const body = h("tbody", {});
   cell.options.forEach((option, row) => {
@@ -26,7 +26,7 @@ function confusionTable(cell, line) {
   table.append(body);
   const right = counts.reduce((sum, row, place) => sum + row[place], 0);
   const all = counts.flat().reduce((sum, one) => sum + one, 0);
-  return [scroller(label, table), h("p", { class: "hint" }, `${right} of ${all} right${all ? ` (${digits(right / all, "percent")} %)` : ""}; ${counts.reduce((sum, row) => sum + row[cell.options.length], 0)} without a valid answer.`)];
+  return [h("p", { class: "hint" }, "Rows: reference. Columns: what was read from the reply. Shading: share of the row."), scroller(title, table), h("p", { class: "hint" }, `${right} of ${all} right${all ? ` (${digits(right / all, "percent")} %)` : ""}; ${counts.reduce((sum, row) => sum + row[cell.options.length], 0)} without a valid answer.`)];
 }
 
 // Bias and 95 % limits of agreement: mean difference ± 1.96 standard deviations (Bland and Altman 1986).
@@ -56,8 +56,8 @@ function scatter(cell, line, width) {
   const x = (value) => left + ((clip(value) - low) / span) * (side - left - 12);
   const y = (value) => side - bottom - ((clip(value) - low) / span) * (side - bottom - top);
   const unitText = cell.unit ? ` (${cell.unit})` : "";
-  const label = `Predictions of ${lineLabel(line)} against the reference on ${cell.task} ${cell.dataset}`;
-  const kids = [s("title", {}, label)];
+  const title = `Predictions of ${lineLabel(line)} against the reference on ${cell.task} ${cell.dataset}`;
+  const kids = [s("title", {}, title)];
   for (const tick of ticks(low, high, 6)) {
     kids.push(s("line", { class: "grid", x1: x(tick), x2: x(tick), y1: y(low), y2: y(high) }), s("line", { class: "grid", x1: x(low), x2: x(high), y1: y(tick), y2: y(tick) }));
     kids.push(s("text", { class: "tick", x: x(tick), y: side - bottom + 16, "text-anchor": "middle" }, plainTick(tick)), s("text", { class: "tick", x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, plainTick(tick)));
@@ -74,7 +74,7 @@ function scatter(cell, line, width) {
   kids.push(s("text", { class: "axis", x: (left + side) / 2, y: side - 8, "text-anchor": "middle" }, `reference${unitText}`));
   kids.push(s("text", { class: "axis", x: 14, y: side / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${side / 2})` }, `prediction${unitText}`));
   return [
-    h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, s("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${side} ${side}`, width: side, height: side }, kids.filter(Boolean))),
+    h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": title }, s("svg", { class: "chart", role: "img", "aria-label": title, viewBox: `0 0 ${side} ${side}`, width: side, height: side }, kids.filter(Boolean))),
     h("dl", { class: "stats" },
       h("div", {}, h("dt", {}, "Pairs"), h("dd", {}, `${pairs.length} of ${cell.reference.length}`)),
       h("div", {}, h("dt", {}, "Bias, prediction − reference"), h("dd", {}, `${near(found.bias)} ${cell.unit}`)),
@@ -127,7 +127,7 @@ function drawFailures(panel) {
     const failed = reasons.reduce((sum, reason) => sum + (own[reason] || 0), 0);
     const scored = one.scored ?? 0;
     const share = scored ? Math.max(0, (scored - failed) / scored) : 0;
-    return h("tr", {}, h("th", { scope: "row" }, words(one.label)), h("td", { class: "r" }, scored || DASH), h("td", { class: "r" }, scored ? scored - failed : DASH),
+    return h("tr", {}, h("th", { scope: "row" }, modelName(one.label)), h("td", { class: "r" }, scored || DASH), h("td", { class: "r" }, scored ? scored - failed : DASH),
       h("td", {}, h("span", { class: "meter", "--k": share.toFixed(4) }), ` ${scored ? digits(share, "percent") + " %" : ""}`),
       reasons.map((reason) => h("td", { class: "r" }, own[reason] || "·")));
   })));
@@ -156,7 +156,7 @@ function drawFailures(panel) {
 
 function drawRecipe(panel) {
   const parts = data.scores.map((one) => h("section", { class: "recipe" },
-    h("h3", {}, words(one.label)),
+    h("h3", {}, modelName(one.label)),
     rows(h("dl", { class: "pairs" }), [
       ["Scores folder", code(one.hash)],
       ...one.inputs.map((input) => [`Input: ${input.role} ${input.name}`, code(input.hash)]),

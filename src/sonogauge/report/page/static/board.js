@@ -6,9 +6,15 @@ function boardColumns() {
   const tasks = data.tasks.map((one) => ({ task: one.code, metric: one.headline, title: one.code, hint: `${one.title}: ${metricName(one.headline)}` }));
   const columns = [...totals, ...tasks].map((column) => {
     const facts = data.lines.map((_, line) => fact(line, column.task, column.metric));
-    const held = facts.filter((one) => one);
-    const ends = held.flatMap((one) => [one.value, one.low, one.high]).filter((value) => value !== null);
-    return { ...column, facts, down: held.some((one) => one.down), low: Math.min(...ends), high: Math.max(...ends), empty: !held.length };
+    const held = facts.filter((one) => one && one.value !== null);
+    const values = held.map((one) => one.value);
+    const [least, most] = [Math.min(...values), Math.max(...values)];
+    // One absurd interval must not press all others into a point: the scale ends one span beyond the values.
+    const room = most - least || Math.abs(most) || 1;
+    const ends = held.flatMap((one) => [one.low, one.high]).filter((value) => value !== null);
+    const low = Math.max(least - room, Math.min(least, ...ends));
+    const high = Math.min(most + room, Math.max(most, ...ends));
+    return { ...column, facts, down: held.some((one) => one.down), low, high, empty: facts.every((one) => !one) };
   });
   return columns.filter((column) => !column.empty);
 }
@@ -17,12 +23,15 @@ function boardColumns() {
 function bar(one, column, published) {
   const width = 76;
   const span = column.high - column.low || 1;
-  const x = (value) => (3 + ((value - column.low) / span) * (width - 6)).toFixed(1);
+  const x = (value) => (3 + Math.max(0, Math.min(1, (value - column.low) / span)) * (width - 6)).toFixed(1);
   const kids = [s("line", { class: "rail", x1: 0, x2: width, y1: 5, y2: 5 })];
   if (one.low !== null && one.high !== null) kids.push(s("line", { class: "reach", x1: x(one.low), x2: x(one.high), y1: 5, y2: 5 }));
   kids.push(s("circle", { class: published ? "dot open" : "dot", cx: x(one.value), cy: 5, r: 3 }));
   return s("svg", { class: "spark", viewBox: `0 0 ${width} 10`, width, height: 10, "aria-hidden": "true" }, kids);
 }
+
+// The number of a footnote, a new one for a new note.
+const mark = (note, notes) => notes.get(note) || notes.set(note, notes.size + 1).get(note);
 
 function numberCell(one, column, notes, line) {
   if (!one) return h("td", { class: "r none" }, h("span", { class: "sr" }, "not given"), h("span", { "aria-hidden": "true" }, DASH));
@@ -31,7 +40,7 @@ function numberCell(one, column, notes, line) {
   if (one.value === null && one.why) said.push(one.why);
   if (one.doubt) said.push(one.doubt);
   if (one.reliable === 0 && one.value !== null) said.push("fewer than 20 groups: unreliable");
-  const marks = said.map((note) => notes.get(note) || notes.set(note, notes.size + 1).get(note));
+  const marks = said.map((note) => mark(note, notes));
   const judged = column.task ? verdict(line, column.task) : null;
   const [glyph, meaning] = (judged && VERDICTS[judged.word]) || ["", ""];
   const spoken = [`${column.title} of ${lineLabel(line)}: ${number(one.value, one.metric, one.task)}`, interval(one) && `interval ${interval(one)}`, meaning, ...said];
@@ -39,16 +48,16 @@ function numberCell(one, column, notes, line) {
     "td", { class: "r" },
     h(
       "button", { type: "button", class: "num", tabindex: -1, "aria-label": spoken.filter(Boolean).join(", "), onclick: (event) => openDetails(one, event.currentTarget) },
-      h("span", { class: "value" }, glyph && h("i", { class: `mark ${judged.word.split(" ")[0]}`, title: meaning }, glyph), number(one.value, one.metric, one.task, false), marks.length ? h("sup", {}, marks.join(",")) : null),
+      h("span", { class: "value" }, glyph && h("i", { class: `mark ${judged.word.split(" ")[0]}`, title: meaning }, glyph), number(one.value, one.metric, one.task, false), marks.length ? h("sup", {}, marks.sort((a, b) => a - b).join(",")) : null),
       one.value === null ? null : bar(one, column, published),
-      one.low === null || one.value === null ? h("small", {}, published ? "published" : "no interval") : h("small", {}, interval(one).replace(" %", "")),
+      published ? null : one.low === null || one.value === null ? h("small", {}, "no interval") : h("small", {}, interval(one).replace(" %", "")),
     ),
   );
 }
 
 function sortedLines(lines, columns) {
   const column = columns.find((one) => `${one.task}/${one.metric}` === board.sort);
-  if (board.sort === "model") return [...lines].sort((a, b) => (board.descending ? -1 : 1) * lineLabel(b).localeCompare(lineLabel(a)) * -1);
+  if (board.sort === "model") return [...lines].sort((a, b) => (board.descending ? -1 : 1) * lineLabel(a).localeCompare(lineLabel(b)));
   if (!column) return lines;
   const value = (line) => column.facts[line] && column.facts[line].value;
   // Best first, whichever way a metric runs; what has no value stands last either way.
@@ -68,7 +77,8 @@ function header(title, key, hint, down) {
     h("button", {
       type: "button", class: "sort", title: hint, "data-key": key,
       onclick: () => {
-        board.descending = active ? !board.descending : true;
+        // Numbers start with the best, names with A.
+        board.descending = active ? !board.descending : key !== "model";
         board.sort = key;
         drawBoardTable();
         document.querySelector(`#leaderboard [data-key="${CSS.escape(key)}"]`).focus();
@@ -98,9 +108,9 @@ function drawBoardTable() {
     const body = h("tbody", { class: kind }, h("tr", { class: "kind" }, h("th", { colspan: columns.length + 1, scope: "rowgroup" }, h("span", {}, title))));
     for (const line of sortedLines(lines, columns)) {
       const one = data.lines[line];
-      const tags = [GROUPS[one.group] || one.group, kind === "published" ? "published" : ""].filter(Boolean);
+      const tags = [GROUPS[one.group] || one.group].filter(Boolean);
       body.append(h("tr", {},
-        h("th", { scope: "row" }, h("span", { class: "name" }, words(one.label)), tags.map((tag) => h("span", { class: "tag" }, tag)), (one.remarks || []).map((remark) => h("span", { class: "remark" }, remark))),
+        h("th", { scope: "row" }, h("span", { class: "name" }, modelName(one.label)), tags.map((tag) => h("span", { class: "tag" }, tag)), one.remarks ? h("sup", {}, one.remarks.map((remark) => mark(remark, notes)).join(",")) : null, (one.remarks || []).map((remark) => h("span", { class: "sr" }, ` ${remark}`))),
         columns.map((column) => numberCell(column.facts[line], column, notes, line))));
     }
     table.append(body);
@@ -144,7 +154,7 @@ function totalsBlock() {
 
 function heat(label, rowNames, lines, cellOf) {
   const table = h("table", { class: "heat" }, h("caption", { class: "sr" }, label));
-  table.append(h("thead", {}, h("tr", {}, h("td", {}), lines.map((line) => h("th", { scope: "col" }, words(lineLabel(line)))))));
+  table.append(h("thead", {}, h("tr", {}, h("td", {}), lines.map((line) => h("th", { scope: "col" }, modelName(lineLabel(line)))))));
   const body = h("tbody", {});
   for (const [key, title] of rowNames) {
     body.append(h("tr", {}, h("th", { scope: "row" }, h("b", {}, key), title && title !== key ? ` ${title}` : ""), lines.map((line) => {

@@ -140,7 +140,7 @@ function figure(one) {
 function answerBlock(one, line, answer) {
   const graded = Object.entries(answer.values).filter(([name]) => !name.startsWith("correct")).map(([name, value]) => `${metricName(name)} ${value}`);
   return h("article", { class: "answer" },
-    h("h3", {}, words(lineLabel(line)), " ", chip(answer.outcome)),
+    h("h3", {}, modelName(lineLabel(line)), " ", chip(answer.outcome)),
     h("dl", { class: "pairs" },
       h("div", {}, h("dt", {}, "Read as"), h("dd", {}, answer.prediction ? words(answer.prediction) : DASH)),
       answer.reason ? h("div", {}, h("dt", {}, "Reason"), h("dd", {}, `${answer.reason.replaceAll("_", " ")}${REASONS[answer.reason] ? `: ${REASONS[answer.reason]}` : ""}`)) : null,

@@ -1,7 +1,8 @@
 // Differences: forest plots of paired differences, against not looking and between models.
 const forest = { line: null, pair: "" };
 
-const drawWidth = (panel) => Math.max(320, Math.min(860, panel.clientWidth || 760));
+// The room inside a section of the panel.
+const drawWidth = (panel) => Math.max(280, Math.min(860, (panel.clientWidth || 760) - (innerWidth <= 700 ? 30 : 50)));
 
 function ticks(low, high, most = 6) {
   const span = high - low || 1;
@@ -26,7 +27,7 @@ function forestPlot(label, rows, width, axis) {
   low -= pad;
   high += pad;
   const narrow = width < 560;
-  const left = narrow ? 108 : 190;
+  const left = narrow ? 104 : 190;
   const right = narrow ? 8 : 150;
   const step = 24;
   const height = rows.length * step + 44;
@@ -43,7 +44,7 @@ function forestPlot(label, rows, width, axis) {
       kids.push(s("text", { class: "head", x: 0, y: y + 4 }, one.label));
       return;
     }
-    const cut = narrow ? 16 : 28;
+    const cut = narrow ? 13 : 27;
     kids.push(s("text", { class: "label", x: left - 10, y: y + 4, "text-anchor": "end" }, one.label.length > cut ? one.label.slice(0, cut - 1) + "…" : one.label, s("title", {}, one.label)));
     if (one.value === null || one.value === undefined) {
       kids.push(s("text", { class: "tick", x: left + 6, y: y + 4 }, one.note || "no value"));

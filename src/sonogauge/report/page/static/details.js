@@ -43,7 +43,7 @@ function openDetails(one, from) {
   const judged = verdict(one.line, one.task);
   const headline = one.task && one.metric === task(one.task).headline && !one.dataset && !one.slice;
   detailsBox.replaceChildren(
-    h("form", { method: "dialog", class: "bar" }, h("h2", { id: "details-title" }, line.label), h("button", { class: "quiet" }, "Close")),
+    h("form", { method: "dialog", class: "bar" }, h("h2", { id: "details-title" }, modelName(line.label)), h("button", { class: "quiet" }, "Close")),
     h("p", { class: "lead" }, `${place(one)} · ${metricName(one.metric)} · ${line.kind === "published" ? "published, not computed here" : state.protocol}`),
     counts,
     ...(headline && judged

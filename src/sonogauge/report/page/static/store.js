@@ -35,7 +35,8 @@ function unit(metric, task) {
 
 function digits(value, kind) {
   let shown;
-  if (kind === "percent") shown = (100 * value).toFixed(1);
+  if (Math.abs(value) >= 1e5) shown = value.toExponential(1);
+  else if (kind === "percent") shown = (100 * value).toFixed(1);
   else if (kind === "percent2") shown = (100 * value).toFixed(2);
   else if (kind === "total") shown = value.toFixed(4);
   else if (kind === "natural") shown = value.toFixed(Math.max(0, Math.min(3, 3 - String(Math.trunc(Math.abs(value))).length)));

@@ -1,0 +1,9 @@
+from __future__ import annotations
+
+import pytest
+from tests.report.page.made import Made, make
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    return make(tmp_path_factory.mktemp("page"))
