@@ -22,7 +22,7 @@ from sonogauge.score.published import CellScorer, count_published, load_publishe
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows, slice_rows
 from sonogauge.score.slices import MIN_N, slice_finder
-from sonogauge.score.values import SLICES, ModelValues, evaluate
+from sonogauge.score.values import SLICES, ModelValues, evaluate, metric_of
 from sonogauge.stats.resample import Resampler
 from sonogauge.tables import key_of
 
@@ -133,6 +133,8 @@ def score(
         **({"by": list(by), "min_n": min_n} if by else {}),
         **({"prevalence": prevalence} if prevalence is not None else {}),
     }
+    if any(one.statistic == "clinical" for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one):
+        parameters["clinical"] = True
     if bertscore is not None:
         layer = bertscore_layer if bertscore_layer is not None else int(spec.parameters.get("bertscore_layer", 9))
         parameters |= {"bertscore_encoder": str(bertscore), "bertscore_layer": layer}
@@ -258,6 +260,8 @@ def _evaluate(job: _Job, cells: Mapping[tuple[str, str], Cell], headline_only: b
 
 def _baselines(job: _Job) -> dict[str, ModelValues]:
     options = cell_options(job.items)
+    # Only headlines stand beside the model: the costly metrics of texts are left out.
+    parameters = {**job.parameters, "clinical": False, "bertscore_encoder": None}
     out = {}
     for name in NON_READING:
         texts = baseline_replies(name, job.items, job.train, job.parameters["seed"])
@@ -266,7 +270,7 @@ def _baselines(job: _Job) -> dict[str, ModelValues]:
             for item, text in zip(job.items, texts, strict=True)
             if text is not None
         ]
-        cells = count_strict(pairs, options, f"baseline/{name}", job.parameters)
+        cells = count_strict(pairs, options, f"baseline/{name}", parameters)
         out[name] = _evaluate(job, _of_variant(cells, ""), headline_only=True)
     return out
 

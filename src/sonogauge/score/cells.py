@@ -120,6 +120,11 @@ class CellCounter:
         if parameters.get("bertscore_encoder") is not None:
             name = Path(parameters["bertscore_encoder"]).resolve().name
             cell.facts["bertscore"] = f"model:{name},layer:{parameters['bertscore_layer']}"
+        if parameters.get("clinical"):
+            from sonogauge.metrics.clinical import load_lexicon
+
+            lexicon = load_lexicon()
+            cell.facts["clinical"] = f"lexicon:{lexicon.version},{lexicon.digest[:12]}"
 
     def add(
         self, item: Item, parsed: Parsed, probabilities: tuple[tuple[str, float], ...] | None = None

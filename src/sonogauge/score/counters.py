@@ -187,12 +187,14 @@ class _NumberCounter:
 class _TextCounter:
     """Statistics of texts: n-gram matches and lengths (`bleu`, `bleu_sacre`), scores [sum, n] (`rouge_l`, …).
 
-    A failure is an empty text. BERTScore is counted where the parameters name a local encoder.
+    A failure is an empty text. Facts (`clinical`) are counted where the benchmark asks for a metric of them, BERTScore
+    where the parameters name a local encoder.
     """
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
         self._encoder: str | None = parameters.get("bertscore_encoder")
         self._layer = int(parameters.get("bertscore_layer", 9))
+        self._facts: list[list[float]] | None = [] if parameters.get("clinical") else None
         self._references: list[Sequence[str]] = []
         self._texts: list[str] = []
 
@@ -203,7 +205,14 @@ class _TextCounter:
         text = str(parsed.value) if parsed.valid else ""
         self._references.append(references)
         self._texts.append(text)
-        return {"rouge_l": float(rouge_l_scores([references], [text])[0])}
+        values = {"rouge_l": float(rouge_l_scores([references], [text])[0])}
+        if self._facts is not None:
+            from sonogauge.metrics.clinical import COLUMNS, best_reference, item_values
+
+            _, counts = best_reference(references, text)
+            self._facts.append([counts[column] for column in COLUMNS])
+            values |= item_values(counts)
+        return values
 
     def take(self) -> dict[str, Array]:
         from sonogauge.metrics.bertscore import bertscore_scores
@@ -218,6 +227,8 @@ class _TextCounter:
             "rouge_l": _with_count(rouge_l_scores(references, texts)),
             "rouge_l_beta1": _with_count(rouge_l_scores(references, texts, beta=1.0)),
         }
+        if self._facts is not None:
+            out["clinical"], self._facts = np.array(self._facts, dtype=np.float64), []
         if self._encoder is not None:
             out["bertscore"] = _with_count(bertscore_scores(references, texts, self._encoder, self._layer))
         return out
