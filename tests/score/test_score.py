@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import random
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -371,3 +372,19 @@ def test_a_baseline_perfect_to_rounding_leaves_no_room_for_skill() -> None:
     skill = composite_values(spec, values, {"prior": floor})["", "u2_skill"].estimate
     assert skill.value == pytest.approx(1.0, abs=1e-9)
     assert skill.low is None or skill.high - skill.low < 1e-6
+
+
+def test_a_tolerance_asked_for_replaces_that_of_the_items(tmp_path: Path) -> None:
+    items = [u2_item("CVE", "18", number, {"number": 42.5}) for number in range(1, 5)]
+    assert items[0].answer.tolerance is None
+    items = [replace(one, answer=replace(one.answer, tolerance=0.1)) for one in items]
+    bench = write_bench(tmp_path / "bench", items)
+    # scaled errors 0, .05, .15, .25
+    texts = dict(zip([one.item_id for one in items], ["42.5", "45.75", "52.25", "58.75"], strict=True))
+    file = write_replies(tmp_path / "r.jsonl", texts)
+    for tolerance, share in ((None, 0.5), (0.2, 0.75), (0.0, 0.25), (1.0, 1.0)):
+        rows = score(file, bench=bench, scenarios="present", draws=DRAWS, tolerance=tolerance).metrics
+        row = value_of(rows, "within_tolerance", "CVE", "18")
+        assert row["value"] == share
+        assert f"failures:worst,tolerance:{0.1 if tolerance is None else tolerance:g}|" in row["signature"]
+        assert "tolerance" not in value_of(rows, "rmse_scaled", "CVE", "18")["signature"]

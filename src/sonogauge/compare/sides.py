@@ -143,7 +143,7 @@ def make_ground(
     """
     spec = read_spec(folder.path)
     first = sides[0]
-    _, items = read_items(folder, first.source)
+    _, items = read_items(folder, first.source, parameters.get("tolerance"))
     by_id = {item.item_id: item for item in items}
     for side in sides:
         if side.source.split != first.source.split:

@@ -116,7 +116,7 @@ def score(
     _check_options(spec, protocol, weights, draws, tolerance, failure_error)
     if model is not None and not model.isprintable():
         raise BadInput(f"not a name: {model!a}", field="model", fix="use letters, digits and signs")
-    train, items = read_items(folder, source)
+    train, items = read_items(folder, source, tolerance)
     by_id = {item.item_id: item for item in items}
     check_ids(source, by_id, folder.path)
     set_name = scenarios or spec.default_set

@@ -50,7 +50,7 @@ class Cell:
     n: items scored, failures included. why_null: why there are no sums (a form without a scorer).
     abstention: outcomes on items whose reference is "not measurable".
     counted: by statistic, the items that entered it and those of them with a valid reply.
-    facts: by statistic, how it was counted, for signatures.
+    facts: by statistic or metric, how it was counted, for signatures.
     """
 
     variant: str
@@ -112,11 +112,15 @@ class CellCounter:
             self._counters.append(COUNTERS[item.answer.form](replace(item.answer, options=cell.options), parameters))
         except ValueError as error:
             raise BadInput(str(error), field="answer", fix=f"mend item {item.item_id} of the benchmark") from error
+        if item.answer.form == "number":
+            tolerance = item.answer.tolerance if item.answer.tolerance is not None else parameters.get("tolerance", 0.1)
+            cell.facts["scaled_errors"] = f"failures:{parameters.get('failure_error', 'worst')}"
+            cell.facts["within_tolerance"] = f"tolerance:{tolerance:g}"
         if scenario is not None:
             self._counters += scenario_counters(scenario)
-            tolerance = tolerance_of(scenario)
-            if tolerance is not None:
-                cell.facts["within_clinical"] = tolerance.facts
+            clinical = tolerance_of(scenario)
+            if clinical is not None:
+                cell.facts["within_clinical"] = clinical.facts
         if parameters.get("bertscore_encoder") is not None:
             name = Path(parameters["bertscore_encoder"]).resolve().name
             cell.facts["bertscore"] = f"model:{name},layer:{parameters['bertscore_layer']}"

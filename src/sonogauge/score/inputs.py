@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -95,11 +96,16 @@ def _image_hashes(folder: Folder) -> dict[str, str]:
     }
 
 
-def read_items(folder: Folder, source: ReplySource) -> tuple[list[Item], list[Item]]:
-    """Return the items of the train split and those of the split that was asked."""
+def read_items(folder: Folder, source: ReplySource, tolerance: float | None = None) -> tuple[list[Item], list[Item]]:
+    """Return the items of the train split and those of the split that was asked.
+
+    tolerance: of numbers on the scaled range, in place of the one that the items carry.
+    """
     train, scored = [], []
     for row in folder.rows("items", list(_ITEM_COLUMNS)):
         item = Item.from_row({"images": (), **row})
+        if tolerance is not None and item.answer.form == "number":
+            item = replace(item, answer=replace(item.answer, tolerance=tolerance))
         if item.split == source.split:
             scored.append(item)
         elif item.split == "train":

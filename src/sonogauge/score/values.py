@@ -77,7 +77,7 @@ def cell_values(
             (cell.dataset,),
             _chance(cell, name, metric),
             members=members,
-            facts=",".join(filter(None, (metric.facts, cell.facts.get(metric.statistic)))) if metric else "",
+            facts=_facts(metric, cell) if metric else "",
         )
     return out
 
@@ -92,6 +92,11 @@ def _chance(cell: Cell, name: str, metric: Metric | None) -> float | None:
     if name == "average_precision" and "scores" in cell.values:
         return float(np.mean([label for _, label in cell.values["scores"].values]))
     return metric.chance if metric is not None else None
+
+
+def _facts(metric: Metric, cell: Cell) -> str:
+    said = (metric.facts, cell.facts.get(metric.statistic), cell.facts.get(metric.name))
+    return ",".join(filter(None, dict.fromkeys(said)))
 
 
 def _cell_estimate(cell: Cell, name: str, metric: Metric | None, resampler: Resampler) -> Estimate:
