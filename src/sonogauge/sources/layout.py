@@ -87,8 +87,8 @@ class TableRule(_Strict):
     """A table whose row for an image adds its columns to the facts of the image.
 
     key: template over a row (with the fields of the table's path). match: template over the facts of the image.
-    compare: as text, as file names without their ending, or as numbers. A table that is not needed may be absent or lack
-    the key.
+    compare: as text, as file names without their ending, or as numbers. A table that is not needed may be absent or
+    lack the key.
     """
 
     file: str

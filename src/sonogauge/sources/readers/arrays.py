@@ -41,7 +41,7 @@ def _npy(path: Path, _changed: int) -> NDArray[Any]:
     try:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
     except (ValueError, OSError, EOFError) as error:
-        reason = "array holds pickled objects" if "pickle" in str(error).lower() else "array does not decode"
+        reason = "array holds pickled objects" if "objects" in str(error).lower() else "array does not decode"
         raise MediaFault(reason) from error
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif" or array.size > MAX_VALUES:
         raise MediaFault("array of no usable kind or size")

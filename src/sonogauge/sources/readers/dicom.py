@@ -130,7 +130,9 @@ def _frame(path: Path, header: Any, number: int) -> NDArray[Any]:
     kind = str(header.get("PhotometricInterpretation", ""))
     if kind == "PALETTE COLOR":
         coloured = pixels_of.apply_color_lut(pixels, header)
-        deep = coloured.dtype == np.uint16
+        # Tables of 16 bits hold 8-bit values in their upper byte; some files, and big-endian ones as pydicom reads
+        # them, have them in the lower one.
+        deep = coloured.dtype == np.uint16 and coloured.max() > 255
         return np.asarray(coloured >> 8 if deep else coloured, dtype=np.uint8)[..., :3]
     if pixels.ndim == 2:
         return _grey(pixels, header, pixels_of, inverted=kind == "MONOCHROME1")

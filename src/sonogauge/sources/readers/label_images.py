@@ -93,24 +93,23 @@ def colours(
 ) -> Snapped:
     """Return one mask for each declared colour: every pixel goes to the nearest one, what is far goes nowhere.
 
-    Smoothed edges mix two colours; the mixture of two may lie near a third, so a pixel that no neighbour of its own
-    class touches is a speck of such an edge and goes with the far ones.
+    Smoothed edges mix two colours, and the mixture of two may lie near a third. So a pixel counts only near the core of
+    its class: pixels of exactly its colour or, in a lossy file, parts of it that are thicker than an edge.
     """
     if pixels.ndim != 3 or pixels.shape[2] not in (3, 4):
         raise MediaFault("mask of colours has no colours")
     flat = pixels[:, :, :3].astype(np.float32)
     table = [*names.values(), *([background] if background is not None else [])]
     distances = np.stack([((flat - np.array(one, np.float32)) ** 2).sum(axis=2) for one in table])
-    nearest = distances.argmin(axis=0)
-    lost = distances.min(axis=0) > far**2
-    # Only pixels that are not exactly a declared colour can be mixtures.
-    mixed = distances.min(axis=0) > 0
+    nearest, smallest = distances.argmin(axis=0), distances.min(axis=0)
+    lost = smallest > far**2
     masks: dict[str, Mask] = {}
     specks = 0
     for place, name in enumerate(names):
         mask = (nearest == place) & ~lost
-        if (mask & mixed).any():
-            lonely = mask & mixed & ~_touches(mask & ~mixed)
+        if (mask & (smallest > 0)).any():
+            core = (mask & (smallest == 0)) | _thick(mask)
+            lonely = mask & ~_around(core)
             specks += int(lonely.sum())
             mask &= ~lonely
         if mask.any():
@@ -118,7 +117,13 @@ def colours(
     return Snapped(masks, int(lost.sum()) + specks)
 
 
-def _touches(mask: Mask) -> Mask:
+def _thick(mask: Mask) -> Mask:
+    from scipy.ndimage import binary_opening
+
+    return np.asarray(binary_opening(mask, np.ones((3, 3), dtype=np.bool_)), dtype=np.bool_)
+
+
+def _around(mask: Mask) -> Mask:
     from scipy.ndimage import binary_dilation
 
     return np.asarray(binary_dilation(mask, iterations=3), dtype=np.bool_)
