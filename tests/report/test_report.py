@@ -245,8 +245,8 @@ def test_bad_input_is_told_in_one_line(tmp_path: Path) -> None:
         report([good, tmp_path / "." / "good"])
     with pytest.raises(BadInput, match="no such folder"):
         report([tmp_path / "none"])
-    with pytest.raises(BadInput, match="known: csv, json, latex, md"):
-        report([good], format="page")
+    with pytest.raises(BadInput, match="known: csv, json, latex, md, page"):
+        report([good], format="pdf")
     with pytest.raises(BadInput, match=r"'published' \(no public scorer exists\); scored: strict"):
         report([good], protocol="published")
     with pytest.raises(BadInput, match="is a folder"):
