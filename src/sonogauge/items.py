@@ -44,6 +44,15 @@ class Item:
     variables: Mapping[str, str] = field(default_factory=dict)
     meta: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def image_size(self) -> tuple[int, int] | None:
+        """(Width, height) of its image in pixels: of `meta`, else of its reference masks; None if neither says."""
+        if "width" in self.meta and "height" in self.meta:
+            return int(self.meta["width"]), int(self.meta["height"])
+        for mask in self.reference.get("masks") or ():
+            return int(mask["size"][1]), int(mask["size"][0])
+        return None
+
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Item:
         """Build from a row of the items table; columns that were not read keep their defaults."""

@@ -17,6 +17,9 @@ FORMS: Final[Registry[AnswerForm]] = Registry(
         "text": "sonogauge.answers.text:FORM",
         "box": "sonogauge.answers.box:FORM",
         "point": "sonogauge.answers.point:FORM",
+        "mask": "sonogauge.answers.mask:FORM",
+        "grounded": "sonogauge.answers.grounded:FORM",
+        "grounded_report": "sonogauge.answers.grounded_report:FORM",
     },
     group="sonogauge.answers",
 )

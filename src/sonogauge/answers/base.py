@@ -60,6 +60,8 @@ class AnswerForm:
     ask: output instruction for an item, without a trailing newline.
     parse: strict parser of a reply; never raises.
     field: which field of `tables.VALUE` holds references and predictions of this form.
+    settle: of a form that draws: turns a parsed value into pixels of the original image, once the (width, height) of
+        the image and of the image as sent (None = unchanged) are known; never raises.
     """
 
     name: str
@@ -67,3 +69,4 @@ class AnswerForm:
     ask: Callable[[AnswerSpec], str]
     parse: Callable[[str, AnswerSpec], Parsed]
     field: str
+    settle: Callable[[Any, AnswerSpec, tuple[int, int], tuple[int, int] | None], Parsed] | None = None

@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS, NULL, AnswerForm, AnswerSpec, Parsed
+from sonogauge.answers.drawn import Drawn
+from sonogauge.answers.grounded_report import DrawnReport
 from sonogauge.answers.variants import read_varied
 from sonogauge.benchmarks.spec import Scenario
 from sonogauge.items import Item
@@ -235,6 +237,24 @@ def judge(reply: Reply, spec: AnswerSpec, form: AnswerForm | None) -> Parsed:
         ) from error
 
 
+def settle(item: Item, reply: Reply, parsed: Parsed, coords: str = "") -> Parsed:
+    """Draw a parsed mask on the pixels of the item's image; any other value stays what it is.
+
+    coords: how the model counts its coordinates ("mille", "unit:yxyx"), in place of what the item asks for.
+
+    Raises:
+        BadInput: an item whose image size is not known.
+    """
+    form = FORMS.load(item.answer.form) if item.answer.form in FORMS else None
+    if form is None or form.settle is None or not parsed.valid:
+        return parsed
+    size = item.image_size
+    if size is None:
+        raise BadInput(f"no image size for item {item.item_id}", field="meta", fix="build the benchmark again")
+    spec = replace(item.answer, unit=coords) if coords else item.answer
+    return form.settle(parsed.value, spec, size, reply.size)
+
+
 def cell_options(items: Iterable[Item]) -> dict[tuple[str, str], tuple[str, ...]]:
     """Return the options of each (task, dataset), united over its items in order of appearance."""
     united: dict[tuple[str, str], dict[str, None]] = {}
@@ -275,7 +295,8 @@ def count_slices(
 ) -> dict[str, dict[CellKey, Cell]]:
     """Count replies into cells, over all items ("") and over the slices that `slices_of` names for an item."""
     parse = ReplyParser()
-    judged = ((item, reply, parse(reply, item.answer)) for item, reply in pairs)
+    coords = str(parameters.get("coords") or "")
+    judged = ((item, reply, settle(item, reply, parse(reply, item.answer), coords)) for item, reply in pairs)
     return count_judged(judged, options, model, parameters, sink, scenarios, slices_of)
 
 
@@ -378,6 +399,8 @@ def _row(
 
 def prediction_row(item: Item, value: Any) -> dict[str, Any]:
     """Return the VALUE struct of a prediction."""
+    if isinstance(value, (Drawn, DrawnReport)):
+        return value.as_row()
     form = item.answer.form
     name = FORMS.load(form).field if form in FORMS else "texts"
     if isinstance(value, str):
