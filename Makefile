@@ -57,6 +57,9 @@ docs: $(DOCS_READY)  ## build the documentation into site/; a warning is an erro
 status: $(READY)  ## write docs/status.md from the test markers
 	@$(BIN)/python -m tests.status
 
+screenshot: $(READY)  ## write docs/screenshot.png from the page of the demo, in a real Chromium
+	@$(BIN)/python -m tests.browser.screenshot
+
 perf: $(PERF_READY)  ## every benchmark against its peers; fails if one misses its goals
 	@failed=; for file in perf/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file" || failed="$$failed $$file"; done; \
 	  if [ -n "$$failed" ]; then echo "missed a goal:$$failed" >&2; exit 1; fi
