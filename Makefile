@@ -1,6 +1,6 @@
 # Each target does its own set-up; needed: Python 3.11 or newer, and make.
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint docs status perf clean FORCE
+.PHONY: help demo test lint docs status screenshot perf clean FORCE
 
 VENV := .venv
 DEMO_VENV := .cache/demo-venv
