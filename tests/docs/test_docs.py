@@ -76,7 +76,7 @@ def test_every_command_shown_exists_with_its_options(page: Path) -> None:
 
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for _, _, text in blocks(page):
-        for line in text.splitlines():
+        for line in text.replace("\\\n", " ").splitlines():
             words = line.removeprefix("$ ").partition(" #")[0].split()
             if words[:1] != ["sonogauge"]:
                 continue

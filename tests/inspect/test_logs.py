@@ -125,6 +125,13 @@ def test_refusals(bench: Path, tmp_path: Path) -> None:
     other = written(tmp_path / "other.eval", [sample(ids[0])], ids, **{**facts_of(bench), "benchmark_hash": "0" * 64})
     with pytest.raises(BadInput, match=r"other\.eval: a log of another benchmark than .*0000"):
         score(other)
+    from inspect_ai.log import read_eval_log, write_eval_log
+
+    unfinished = read_eval_log(written(tmp_path / "half.eval", [sample(ids[0])], ids, **facts_of(bench)))
+    unfinished.status = "started"
+    write_eval_log(unfinished, tmp_path / "half.eval")
+    with pytest.raises(BadInput, match=r"half\.eval: a log that was never finished"):
+        score(tmp_path / "half.eval")
     empty = written(tmp_path / "empty.eval", [], [], **facts_of(bench))
     with pytest.raises(BadInput, match="no sample in it"):
         score(empty)

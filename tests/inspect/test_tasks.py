@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.inspect.bench import Script, built
+from tests.run import tiny
 from tests.run.server import Server, error
 from tests.shared import require_extra
 
@@ -126,3 +127,18 @@ def test_a_mistake_is_told_in_one_line(
     assert said in " ".join(output.split())
     assert "Traceback" not in output
     assert not logs
+
+
+def test_private_images_need_a_word_of_the_user(tmp_path: Path) -> None:
+    require_extra("inspect", "inspect_ai")
+    from inspect_ai._util.error import PrerequisiteError
+
+    from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec, load_spec
+    from sonogauge.inspect.registry import benchmark
+
+    cases = [tiny.case(f"case-{n:04d}", tiny.picture(n), private=n == 2, source="ward 7") for n in range(3)]
+    folder = tiny.bench(tmp_path / "bench", [tiny.item(n) for n in range(3)], cases)
+    (folder / SPEC_FILE).write_text(dump_spec(load_spec("synthetic")), "utf-8")
+    with pytest.raises(PrerequisiteError, match=r"private images \(source ward 7\) .*; pass -T allow_upload=true"):
+        benchmark(bench=str(folder))
+    assert len(benchmark(bench=str(folder), allow_upload=True).dataset) == 3

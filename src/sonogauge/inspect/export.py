@@ -59,7 +59,7 @@ def write_log(
         raise BadInput("not the name of an Inspect log", file=out, fix="end it in .eval or .json")
     if out.is_dir() or not out.parent.is_dir():
         raise BadInput("not a file in an existing folder", file=out, fix="choose another --out")
-    found = score(Path(run), bench=bench, scenarios=scenarios, draws=draws)
+    found = score(Path(run), bench=bench, scenarios=scenarios, draws=draws, baselines=False)
     folder = Folder(run, "run")
     named = found.manifest.input("benchmark") or Input(role="benchmark", path="", hash="")
     log = _log(folder, Folder(named.path, "benchmark"), found.spec, values_of(found.spec, found.metrics), images)

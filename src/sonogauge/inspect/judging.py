@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from sonogauge.benchmarks.spec import BenchmarkSpec, read_spec
+from sonogauge.benchmarks.spec import BenchmarkSpec
 from sonogauge.folders import Folder, canonical_hash
 from sonogauge.items import Item
 from sonogauge.score import score
@@ -69,26 +69,24 @@ def benchmark_values(
         asked=frozenset(reply.item_id for reply in given),
         split=split,
     )
-    found = score(source, bench=bench, scenarios=scenarios, draws=draws, baselines=needs_baselines(read_spec(bench)))
+    found = score(source, bench=bench, scenarios=scenarios, draws=draws, baselines=False)
     return values_of(found.spec, found.metrics)
-
-
-def needs_baselines(spec: BenchmarkSpec) -> bool:
-    """Whether a total of the benchmark is measured from its baselines."""
-    return any(one.skill for one in spec.composites.values())
 
 
 def values_of(spec: BenchmarkSpec, metrics: Iterable[Mapping[str, Any]]) -> dict[str, float]:
     """Name the strict values of totals and tasks ("DD/accuracy"), headlines with the ends of their interval.
 
-    Left out, as they would make a long list longer: data sets, values weighted by cases, variants. A value that is not
-    defined (a task without items, a total without a part) is NaN.
+    Left out, as they would make a long list longer: data sets, values weighted by cases, variants; and totals of skill,
+    which need the baselines. A value that is not defined (a task without items, a total without a part) is NaN.
     """
     out: dict[str, float] = {}
+    skills = {name for name, one in spec.composites.items() if one.skill}
     for row in metrics:
         if row["protocol"] != "strict" or row["origin"] != "computed":
             continue
         if row["variant"] or row["dataset"] or row["slice"] or row["metric"].endswith("_cases"):
+            continue
+        if not row["task"] and row["metric"] in skills:
             continue
         name = f"{row['task']}/{row['metric']}" if row["task"] else str(row["metric"])
         out[name] = _number(row["value"])

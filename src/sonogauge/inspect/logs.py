@@ -32,9 +32,16 @@ def read_log(path: Path, bench: Path | None = None, model: str | None = None) ->
         model: name in place of the one in the log.
 
     Raises:
-        BadInput: no such log, not an Inspect log, a log of another benchmark, the extra is not installed.
+        BadInput: no such log, not an Inspect log, one that was never finished or is of another benchmark, the extra is
+            not installed.
     """
     log = _header(path)
+    if log.status == "started":
+        raise BadInput(
+            "a log that was never finished; what was answered may not be in it",
+            file=path,
+            fix="wait for inspect eval, or run: inspect log recover LOG, or: inspect eval-retry LOG",
+        )
     facts: dict[str, Any] = log.eval.metadata or {}
     if bench is None and not facts.get("bench"):
         raise BadInput("a log that names no benchmark folder", file=path, fix="name it: --bench DIR")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from contextlib import closing
+from logging import getLogger
 from pathlib import Path
 from typing import Any, Final
 
@@ -101,11 +103,7 @@ def _make(
         spec.scenario_set(str(scenarios))
     ImagePolicy.parse(image_policy)
     chosen = Questions.read(folder, split, references=True).choose([tasks] if isinstance(tasks, str) else tasks, None)
-    images = CaseImages(folder)
-    # Where the model is, Inspect knows only later: private images need a word of the user in any case.
-    sent = (image.case_id for item in chosen for image in item.images)
-    check_privacy(images.facts, sent, "the model of inspect eval", allow_upload=allow_upload)
-    images.close()
+    _check_privacy(folder, chosen, allow_upload)
     path = str(folder.path.resolve())
     return Task(
         dataset=MemoryDataset(_samples(chosen), name=f"{spec.name} {spec.version}", location=path),
@@ -126,6 +124,21 @@ def _make(
             "split": split,
         },
     )
+
+
+def _check_privacy(folder: Folder, items: list[Item], allow_upload: bool) -> None:
+    """Refuse private images without the user's word: where the model is, Inspect knows only later."""
+    with closing(CaseImages(folder)) as images:
+        sent = {image.case_id for item in items for image in item.images if image.case_id in images.facts}
+        private = sorted({images.facts[one].source for one in sent if images.facts[one].private})
+        if private and not allow_upload:
+            raise BadInput(
+                f"private images (source {', '.join(private)}) would be sent to the model of inspect eval",
+                file=folder.path,
+                fix="pass -T allow_upload=true if you may send them",
+            )
+        for notice in check_privacy(images.facts, sent, "the model of inspect eval", allow_upload=True):
+            getLogger(__name__).warning(notice)
 
 
 def _samples(items: list[Item]) -> list[Sample]:
