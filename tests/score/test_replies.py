@@ -152,3 +152,10 @@ def test_half_a_character_in_a_reply_is_replaced_and_in_a_name_refused(tmp_path:
     with pytest.raises(BadInput, match="row 3, field 'model': half a character"):
         score(file, bench=bench, out=tmp_path / "never", scenarios="present")
     assert not (tmp_path / "never").exists()
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path, bench: Path) -> None:
+    file = write_replies(tmp_path / "r.jsonl", _rows())
+    file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
+    scores = score(file, bench=bench, scenarios="present", draws=200)
+    assert value_of(scores.metrics, "accuracy", "DD", "21")["value"] == 1.0

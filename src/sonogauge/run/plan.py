@@ -82,7 +82,9 @@ class Questions:
                 item = replace(item, answer=answers.setdefault(item.answer, item.answer))
                 splits.add(item.split)
                 if item.split == split:
-                    asked.append(item)
+                    # An item whose reference is at fault may have nothing to ask; a model is not bothered with it.
+                    if references or item.question:
+                        asked.append(item)
                 elif item.split == "train":
                     train.append(item)
         pa.default_memory_pool().release_unused()

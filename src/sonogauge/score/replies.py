@@ -93,7 +93,7 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
 
 def _json_object(line: bytes, path: Path, number: int) -> dict[str, Any]:
     try:
-        row = json.loads(line.decode("utf-8"))
+        row = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
     except (ValueError, RecursionError) as error:
         raise BadInput(f"not JSON ({error})", file=path, row=number, fix="write one JSON object a line") from error
     if not isinstance(row, dict):
