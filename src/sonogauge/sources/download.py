@@ -22,6 +22,8 @@ UNVERIFIED: Final = "unverified: hash recorded at the first download"
 _PART: Final = ".part"
 _CHUNK: Final = 1 << 20
 _TIMEOUT: Final = 60
+# What arrives of a piece before a connection breaks is lost, so pieces are small.
+_PIECE: Final = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,7 @@ def _resuming(part: Path) -> Callable[[str, Any, Any], None]:
                 whole = answer.headers.get("Content-Length")
                 expected = None if whole is None else int(whole) + (start if going_on else 0)
                 with part.open("ab" if going_on else "wb") as stream:
-                    for chunk in answer.iter_content(_CHUNK):
+                    for chunk in answer.iter_content(_PIECE):
                         stream.write(chunk)
                 if expected is not None and part.stat().st_size != expected:
                     raise OSError(f"{part.stat().st_size} of {expected} bytes")

@@ -10,7 +10,7 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sonogauge._errors import BadInput
-from sonogauge.sources.readers.tree import Template
+from sonogauge.sources.readers.tree import Template, compile_pattern
 from sonogauge.tables import PROVENANCES, REFERENCE_STANDARDS
 
 VERIFIED: Final = ("real files", "converter code", "description", "own map")
@@ -173,6 +173,15 @@ class Layout(_Strict):
     def _many(cls, given: Any) -> Any:
         return (given,) if isinstance(given, str) else given
 
+    @model_validator(mode="after")
+    def _patterns(self) -> Layout:
+        for pattern in (*self.find, *self.skip, *(one.file for one in self.tables)):
+            _compiles(pattern)
+        for rule in self.masks:
+            for pattern in rule.files:
+                _compiles(pattern)
+        return self
+
     @field_validator("spacing", mode="before")
     @classmethod
     def _pair(cls, given: Any) -> Any:
@@ -224,6 +233,13 @@ class SourceSpec(_Strict):
         return _one_of(given, VERIFIED)
 
 
+def _compiles(pattern: str) -> None:
+    try:
+        compile_pattern(pattern)
+    except re.error as error:
+        raise ValueError(f"the pattern '{pattern}' does not compile ({error})") from error
+
+
 def _one_of(given: str, allowed: tuple[str, ...]) -> str:
     if given not in allowed:
         raise ValueError(f"'{given}' is none of: {', '.join(allowed)}")
@@ -259,5 +275,3 @@ def make_spec(given: dict[str, Any], path: Path | str) -> SourceSpec:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
         raise BadInput(first["msg"], file=path, field=field, fix="see docs/sources.md") from error
-    except re.error as error:
-        raise BadInput(f"a pattern does not compile ({error})", file=path) from error

@@ -1,0 +1,189 @@
+"""The commands import, sources and get, and what a user's own map can say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sonogauge
+from sonogauge._errors import BadInput
+from sonogauge.folders import Folder
+from sonogauge.sources.catalogue import KINDS, known_sources
+from tests.sources.pictures import csv, disc, imported, labels, noise, save, write
+
+pytestmark = [pytest.mark.lookalike, pytest.mark.part("import")]
+
+
+def _run(*words: object) -> subprocess.CompletedProcess[str]:
+    code = "from sonogauge.cli import main; main()"
+    command = [sys.executable, "-c", code, *map(str, words)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def _scans(root: Path, number: int = 6) -> Path:
+    lines = []
+    for place in range(number):
+        save(root / "scans" / f"s{place}.png", noise(place))
+        save(root / "masks" / f"s{place}.png", disc(20, 20, 5 + place))
+        lines.append(f"s{place}.png;P{place // 2};{'cyst' if place % 2 else 'none'};0,{place + 1};GE E8")
+    write(root / "facts.csv", csv("File ;Patient;Finding;Spacing;Device", *lines))
+    return root
+
+
+MAP = """
+title: Own scans
+organ: breast
+reference_standard: histology
+find: "scans/{name}.png"
+id: "{name}"
+patient: "{Patient}"
+device: "{Device}"
+labels:
+  finding: {value: "{Finding}", map: {none: normal}}
+tables:
+  - {file: facts.csv, key: "{File}", match: "{file}"}
+masks:
+  - {files: "masks/{name}.png", category: mass}
+"""
+
+
+def test_a_map_for_own_files(tmp_path: Path) -> None:
+    folder = _scans(tmp_path / "data")
+    rows, manifest = imported("folder", folder, map_file=write(tmp_path / "map.yaml", MAP), private=True)
+    assert manifest.counts["patients"] == 3 and manifest.licences == ["private"]
+    row = rows["s3"]
+    assert row["group"] == "folder:P1" and labels(row) == {"finding": "cyst"} and row["anatomy"] == "breast"
+    assert row["licence"] == "private" and row["private"] and not row["redistributable"]
+    assert row["reference_standard"] == "histology"
+
+
+def test_the_same_files_give_the_same_folder(tmp_path: Path) -> None:
+    folder, text = _scans(tmp_path / "data"), write(tmp_path / "map.yaml", MAP)
+    for name in ("one", "two"):
+        sonogauge.import_cases("folder", folder, tmp_path / name, map_file=text)
+    for file in ("cases.parquet", "manifest.json"):
+        assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "two" / file).read_bytes()
+    one = Folder(tmp_path / "one").manifest
+    (folder / "facts.csv").write_text((folder / "facts.csv").read_text().replace("P2", "P9"))
+    other = sonogauge.import_cases("folder", folder, tmp_path / "three", map_file=text)
+    assert other.hash != one.hash and other.inputs[0].hash != one.inputs[0].hash
+    ids = [row["case_id"] for row in Folder(tmp_path / "one").rows("cases")]
+    assert ids == sorted(ids)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("find: [", "not YAML"),
+        ("- 1", "not a mapping"),
+        ("find: '*.png'\nlabel: {a: b}", "field 'layouts.0.label': Extra inputs are not permitted"),
+        ("masks: [{kind: circle}]", "layouts.0.masks.0.kind"),
+        ("find: '{a:(}.png'", "does not compile"),
+        ("reference_standard: gold", "'gold' is none of"),
+        ("layouts: []", "layouts"),
+        ("layouts: [{find: '*.png'}]\nid: '{x}'", "unknown key beside `layouts`"),
+        ("reader: cobol", "no reader 'cobol'"),
+        ("tables: [{file: none.csv, key: '{a}', match: '{file}'}]", "no table 'none.csv'"),
+        ("tables: [{file: facts.csv, key: '{Nome}', match: '{file}'}]", "field 'Nome': column missing; it has: File"),
+    ],
+)
+def test_maps_that_cannot_be_used(tmp_path: Path, text: str, message: str) -> None:
+    folder = _scans(tmp_path / "data", 1)
+    with pytest.raises(BadInput, match=message) as caught:
+        imported("folder", folder, map_file=write(tmp_path / "map.yaml", text))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "data.cases").exists()
+
+
+def test_measurements_boxes_spacing_and_texts_from_cells(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    for name in ("a", "b", "c"):
+        save(root / f"{name}.png", noise(ord(name)))
+    lines = ("a,0.1,12.5,3,4,5,6,a cyst", "b,0,n/a,1,2,x,4,", "c,tiny,long,,,,,")
+    write(root / "t.csv", csv("name,mm,size,x,y,w,h,words", *lines))
+    text = """
+spacing: "{mm}"
+measurements: [{name: size, value: "{size}", unit: mm}]
+texts: [{kind: caption, text: "{words}"}]
+tables: [{file: t.csv, key: "{name}", match: "{stem}"}]
+masks: [{kind: box, category: lesion, box: ["{x}", "{y}", "{w}", "{h}"]}]
+"""
+    rows, _ = imported("folder", root, map_file=write(tmp_path / "map.yaml", text))
+    one, two, three = (rows[name] for name in "abc")
+    assert one["spacing"] == {"x": 0.1, "y": 0.1} and one["measurements"][0]["value"] == 12.5
+    assert one["boxes"] == [{"category": "lesion", "x": 3, "y": 4, "w": 5, "h": 6}]
+    assert one["texts"] == [{"kind": "caption", "text": "a cyst", "language": "en"}]
+    assert two["spacing"] is None and not two["measurements"] and not two["boxes"] and not two["texts"]
+    assert {"spacing is not above zero", "box is not of numbers"} <= set(two["known_issues"])
+    assert {"spacing is no number", "size is no number"} <= set(three["known_issues"])
+
+
+def test_two_rows_for_one_image_and_images_without_a_row_are_told(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    for name in ("a", "b"):
+        save(root / f"{name}.png", noise(ord(name)))
+    write(root / "t.csv", csv("name,kind", "a,x", "a,y", "z,x", ",x"))
+    text = "labels: {kind: '{kind}'}\ntables: [{file: t.csv, key: '{name}', match: '{stem}'}]\n"
+    rows, manifest = imported("folder", root, map_file=write(tmp_path / "map.yaml", text))
+    assert labels(rows["a"]) == {"kind": "x"} and not labels(rows["b"])
+    assert manifest.counts["fault: two rows for one image that differ"] == 1
+    assert manifest.counts["fault: image without a row in t.csv"] == 1
+    assert manifest.counts["fault: row without an id"] == 1
+    assert manifest.counts["rows without an image in t.csv"] == 1
+    assert "no row in t.csv" in rows["b"]["known_issues"]
+
+
+def test_masks_that_no_image_has_are_told(tmp_path: Path) -> None:
+    root = tmp_path / "busi"
+    save(root / "benign" / "benign (1).png", noise(1))
+    save(root / "benign" / "benign (1)_mask.png", disc(20, 20, 5))
+    save(root / "benign" / "benign (2)_mask.png", disc(20, 20, 5))
+    _, manifest = imported("busi", root)
+    assert manifest.counts["fault: mask without an image"] == 1
+
+
+def test_import_through_the_command_line(tmp_path: Path) -> None:
+    folder, text = _scans(tmp_path / "data"), write(tmp_path / "map.yaml", MAP)
+    shown = _run("import", "folder", folder, "--map", text, "--explain")
+    assert shown.returncode == 0 and "labels: finding=normal" in shown.stdout and "masks: mass-1" in shown.stdout
+    assert "patient: P0, group: folder:P0" in shown.stdout and not (tmp_path / "cases").exists()
+    done = _run("import", "folder", folder, "--map", text, "--out", tmp_path / "cases", "--json")
+    assert done.returncode == 0 and json.loads(done.stdout)["counts"]["cases"] == 6
+    again = _run("import", "folder", folder, "--map", text, "--out", tmp_path / "cases")
+    assert again.returncode == 2 and again.stderr.count("\n") == 1 and "exists already" in again.stderr
+    plain = _run("import", "folder", folder, "--map", text, "--out", tmp_path / "cases", "--overwrite")
+    assert plain.returncode == 0 and "cases: 6" in plain.stdout
+    for words in (("import", "nothing", folder, "--out", tmp_path / "x"), ("import", "folder", folder)):
+        failed = _run(*words)
+        assert failed.returncode == 2 and failed.stderr.startswith("error: ") and failed.stderr.count("\n") == 1
+
+
+def test_sources_lists_everything() -> None:
+    listed = json.loads(_run("sources", "--json").stdout)
+    assert [one["name"] for one in listed["sources"]] == list(known_sources()) and listed["kinds"] == list(KINDS)
+    shown = _run("sources").stdout
+    assert all(f"{name}: " in shown for name in known_sources()) and "layout verified by: real files" in shown
+
+
+def test_get_asks_for_the_licence_first(tmp_path: Path) -> None:
+    refused = _run("get", "hc18", "--out", tmp_path / "hc18")
+    assert refused.returncode == 2 and "licence: CC BY 4.0" in refused.stderr
+    assert refused.stderr.splitlines()[-1] == "error: the licence was not accepted; read it and pass --accept-licence"
+    assert not (tmp_path / "hc18").exists()
+    closed = _run("get", "camus", "--out", tmp_path / "camus", "--accept-licence")
+    assert closed.returncode == 2 and "register with the organisers" in closed.stderr
+
+
+def test_a_missing_extra_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in ("av", "pydicom", "SimpleITK", "h5py"):
+        monkeypatch.setitem(sys.modules, module, None)
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name, kind in (("a.mp4", "video"), ("a.dcm", "dicom"), ("a.mha", "volume")):
+        (folder / name).write_bytes(b"\0" * 128 + b"DICM" + b"\0" * 64)
+        with pytest.raises(BadInput, match=r"reading .* needs \w+; pip install 'sonogauge\[medical\]'"):
+            imported(kind, folder)
