@@ -214,8 +214,8 @@ def _row(
         "excluded": 0,
         "groups": draw.randrange(5, 300),
         "reliable": True,
-        "signature": f"{metric}|protocol:{protocol}|bench:{spec.name}@{spec.version}|parser:choice-1|set:core|agg:macro|"
-        f"unit:item|data:{task}-{dataset}-{part}|ci:95%,studentised,t,draws:10000,seed:0|sonogauge:0.1.0",
+        "signature": f"{metric}|protocol:{protocol}|bench:{spec.name}@{spec.version}|parser:choice-1|set:core|"
+        f"agg:macro|unit:item|data:{task}-{dataset}-{part}|ci:95%,studentised,t,draws:10000,seed:0|sonogauge:0.1.0",
         "direction": "down" if "rmse" in metric or "mae" in metric else "up",
         "chance": 0.25,
         "origin": origin,

@@ -18,10 +18,10 @@ from tests.report.page.made import LONG, Made
 from sonogauge._errors import BadInput
 from sonogauge.folders import Folder, Manifest, new_folder
 from sonogauge.report import report
+from sonogauge.report.load import load_scores
 from sonogauge.report.page import Gallery, page_data
 from sonogauge.report.page.answers import read_answers
 from sonogauge.report.page.gallery import choose
-from sonogauge.report.load import load_scores
 
 pytestmark = [pytest.mark.part("page"), pytest.mark.lookalike]
 

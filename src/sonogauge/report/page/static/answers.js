@@ -162,7 +162,7 @@ function drawRecipe(panel) {
       ...one.inputs.map((input) => [`Input: ${input.role} ${input.name}`, code(input.hash)]),
       ["Made by", one.maker],
       ...Object.entries(one.tables).map(([name, hash]) => [`Table ${name}`, code(hash)]),
-      ["Parameters", code(JSON.stringify(one.parameters, null, 1))],
+      ["Parameters", Object.entries(one.parameters).map(([name, value]) => h("span", { class: "option" }, `${name} `, code(typeof value === "string" ? value : JSON.stringify(value))))],
     ])));
   const sets = new Map();
   const f = data.facts;

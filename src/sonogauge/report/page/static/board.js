@@ -21,7 +21,7 @@ function boardColumns() {
 
 // Value, interval and scale in one small drawing; the numbers stand above it as text.
 function bar(one, column, published) {
-  const width = 76;
+  const width = 66;
   const span = column.high - column.low || 1;
   const x = (value) => (3 + Math.max(0, Math.min(1, (value - column.low) / span)) * (width - 6)).toFixed(1);
   const kids = [s("line", { class: "rail", x1: 0, x2: width, y1: 5, y2: 5 })];
@@ -83,7 +83,7 @@ function header(title, key, hint, down) {
         drawBoardTable();
         document.querySelector(`#leaderboard [data-key="${CSS.escape(key)}"]`).focus();
       },
-    }, title, down ? " ↓" : "", h("span", { class: "order", "aria-hidden": "true" }, active ? (board.descending ? "▾" : "▴") : "")),
+    }, modelName(title), down ? " ↓" : "", h("span", { class: "order", "aria-hidden": "true" }, active ? (board.descending ? "▾" : "▴") : "")),
   );
 }
 

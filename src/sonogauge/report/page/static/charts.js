@@ -23,7 +23,7 @@ function forestPlot(label, rows, width, axis) {
   if (!ends.length) return h("p", { class: "empty" }, "No difference could be estimated.");
   let low = Math.min(0, ...ends);
   let high = Math.max(0, ...ends);
-  const pad = (high - low || 0.1) * 0.06;
+  const pad = (high - low || 0.1) * 0.08;
   low -= pad;
   high += pad;
   const narrow = width < 560;
@@ -37,7 +37,10 @@ function forestPlot(label, rows, width, axis) {
     kids.push(s("line", { class: tick === 0 ? "zero" : "grid", x1: x(tick), x2: x(tick), y1: 4, y2: height - 36 }));
     kids.push(s("text", { class: "tick", x: x(tick), y: height - 20, "text-anchor": "middle" }, (tick > 0 ? "+" : "") + plainTick(tick)));
   }
-  kids.push(s("text", { class: "axis", x: x(0), y: height - 4, "text-anchor": x(0) > width * 0.66 ? "end" : x(0) < width * 0.34 ? "start" : "middle" }, axis));
+  // Each side is named where there is room for its name.
+  const [worse, better] = axis;
+  if (x(0) - left > worse.length * 6) kids.push(s("text", { class: "axis", x: x(0) - 8, y: height - 4, "text-anchor": "end" }, `← ${worse}`));
+  if (width - right - x(0) > better.length * 6) kids.push(s("text", { class: "axis", x: x(0) + 8, y: height - 4 }, `${better} →`));
   rows.forEach((one, place) => {
     const y = place * step + 18;
     if (one.head) {
@@ -98,7 +101,7 @@ function drawForest(panel) {
         table.push([`${code} · ${lineLabel(line)}`, verdictText(one)]);
       }
     }
-    parts.push(forestPlot(`Difference to the best non-reading baseline${chosen.length === 1 ? `: ${lineLabel(chosen[0])}` : ""}`, list, width, "← worse than not looking | better →"));
+    parts.push(forestPlot(`Difference to the best non-reading baseline${chosen.length === 1 ? `: ${lineLabel(chosen[0])}` : ""}`, list, width, ["worse than not looking", "better"]));
     parts.push(asTable(["Task", "Verdict"], table));
   }
   const own = h("section", {}, parts);
@@ -124,7 +127,7 @@ function comparisonSection(width, panel) {
     kind: one.d_low === null ? "" : one.d_low > 0 ? "good" : one.d_high < 0 ? "bad" : "even",
   }));
   if (first) parts.push(h("p", { class: "hint" }, `${first} minus ${second}, same items, same draws of patients; p by exchanging the models within patients, adjusted (${found.correction || "holm"}) within its family.`));
-  parts.push(forestPlot(`Paired difference: ${first} minus ${second}`, list, width, "← second better | first better →"));
+  parts.push(forestPlot(`Paired difference: ${first} minus ${second}`, list, width, ["second better", "first better"]));
   parts.push(asTable(["Where", "Difference of d", "p", "p adjusted", "n", "Groups"], rowsOf.map((one) => [
     [one.task || one.metric, one.dataset, one.level].filter(Boolean).join(" "),
     one.d_difference === null ? one.why || DASH : digits(one.d_difference, "plain"), pText(one.p), pText(one[adjusted]), one.n, one.groups])));

@@ -77,8 +77,8 @@ function quality(one) {
   return Math.max(0, Math.min(1, one.value));
 }
 
-// Models and in-domain models: those with a scores folder.
-const scoredLines = () => data.lines.map((one, line) => [one, line]).filter(([one]) => one.scores !== null).map(([, line]) => line);
+// Models and in-domain models: those with a scores folder, in the order in which they were given.
+const scoredLines = () => data.lines.map((one, line) => line).filter((line) => data.lines[line].scores !== null).sort((a, b) => data.lines[a].scores - data.lines[b].scores);
 
 const OUTCOMES = { right: "right", wrong: "wrong", failed: "no valid answer", graded: "graded", excluded: "excluded" };
 const VERDICTS = {
