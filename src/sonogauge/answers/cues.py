@@ -288,6 +288,17 @@ REFUSAL_STEMS: Final = (
     *("无法", "不", "难以", "咨询", "请教", "联系", "信息", "证据", "资料", "图像", "图片", "质量"),
 )
 _ASCII_STEMS: Final = tuple(stem for stem in REFUSAL_STEMS if stem.isascii())
+# Every refusal begins with one of these: the expressions are tried there and nowhere else.
+REFUSAL_OPENINGS: Final = (
+    *("cannot ", "can not ", "can't ", "could not ", "couldn't ", "unable to ", "not able to ", "not possible to "),
+    *("impossible to ", "difficult to ", "not a ", "not an ", "not doctor", "not physician", "not radiologist"),
+    *("not licensed ", "not qualified ", "not medical ", "please ", "should ", "must ", "do not ", "don't "),
+    *("did not ", "didn't ", "insufficient", "not enough ", "not sufficient ", "inadequate ", "image ", "picture "),
+    *("quality ", "scan ", "no image ", "need ", "require ", "no puedo ", "no se puede ", "no es posible "),
+    *("ne peux pas ", "ne peut pas ", "impossible de ", "kann ", "lässt sich "),
+    *("无法", "不能", "不可以", "不会", "咨询", "请教", "联系", "不是", "难以", "不好", "信息", "证据", "资料", "图像"),
+    *("图片", "质量", "不足以", "看不清", "未提供", "没有"),
+)
 # An error that a client stored as if it were a reply; matched at its beginning.
 API_ERRORS: Final = (
     r"(?:api |http |server |request |connection |network |timeout |openai |azure )?error(?: code)?\s*[:=(\-]+\s*\S",
@@ -351,6 +362,12 @@ def _refusals() -> tuple[tuple[str, re.Pattern[str]], ...]:
 
 
 @lru_cache(maxsize=1)
+def _refusal_opening() -> re.Pattern[str]:
+    # Without lookaround or group in front, so that `re` skips to the first letters by itself.
+    return re.compile("|".join(map(re.escape, REFUSAL_OPENINGS)))
+
+
+@lru_cache(maxsize=1)
 def _api_errors() -> re.Pattern[str]:
     return re.compile("|".join(API_ERRORS))
 
@@ -366,9 +383,20 @@ def refusals(low: str) -> list[Span]:
             break
     else:
         return []
-    spans = [
-        Span(match.start(), match.end(), reason) for reason, pattern in _refusals() for match in pattern.finditer(low)
-    ]
+    opening = _refusal_opening()
+    starts = []
+    found = opening.search(low)
+    while found is not None:
+        starts.append(found.start())
+        found = opening.search(low, found.start() + 1)
+    spans = []
+    for reason, pattern in _refusals():
+        end = 0
+        for start in starts:
+            match = pattern.match(low, start) if start >= end else None
+            if match is not None:
+                end = match.end()
+                spans.append(Span(start, end, reason))
     # Of cues at the same place the policy one is the more specific.
     return sorted(spans, key=lambda span: (span.start, span.reason != "refusal_policy"))
 

@@ -53,18 +53,39 @@ _MOST_CUES: Final = 64
 _DIRECT, _NOUN, _WEAK = "direct", "noun", "weak"
 
 
-def _cues_by_stem() -> dict[str, tuple[tuple[str, str], ...]]:
-    """Group the declaration cues by a word they hold, so that one look rules out a whole group."""
-    groups: dict[str, list[tuple[str, str]]] = {}
-    for table, kind in ((cues.DECLARE, _DIRECT), (cues.DECLARE_NOUN, _NOUN), (cues.DECLARE_WEAK, _WEAK)):
-        for cue in cues.words(table):
-            stem = cue if kind == _WEAK else max(cue.split(" "), key=len).rstrip(":")
-            groups.setdefault(stem, []).append((cue, kind))
-    return {stem: tuple(group) for stem, group in groups.items()}
+_CUES: Final = tuple(
+    (cue, kind)
+    for table, kind in ((cues.DECLARE, _DIRECT), (cues.DECLARE_NOUN, _NOUN), (cues.DECLARE_WEAK, _WEAK))
+    for cue in cues.words(table)
+)
+# In ASCII text a cue stands between characters of no word, so its first word, or that of one with "s" behind it, is
+# among the words of the text: a look that rules out nearly all cues at once.
+_WORD: Final = re.compile(r"\w+")
+_NO_WORD: Final = {code: " " for code in range(128) if not is_word(chr(code))}
 
 
-_CUES: Final = tuple(_cues_by_stem().items())
-_ASCII_CUES: Final = tuple((stem, group) for stem, group in _CUES if stem.isascii())
+def _cues_by_word() -> dict[str, tuple[int, ...]]:
+    groups: dict[str, list[int]] = {}
+    for number, (cue, _) in enumerate(_CUES):
+        first = _WORD.match(cue)
+        if cue.isascii() and first is not None:
+            for word in (first[0], f"{first[0]}s"):
+                groups.setdefault(word, []).append(number)
+    return {word: tuple(numbers) for word, numbers in groups.items()}
+
+
+_CUES_OF: Final = _cues_by_word()
+_CUE_WORDS: Final = frozenset(_CUES_OF)
+
+
+def _cues_in(low: str) -> list[tuple[str, str]]:
+    """Return the declaration cues that a lower-case text may hold, in the order of the tables."""
+    if not low.isascii():
+        return [one for one in _CUES if one[0] in low]
+    found = _CUE_WORDS.intersection(low.translate(_NO_WORD).split())
+    if not found:
+        return []
+    return [_CUES[number] for number in sorted({number for word in found for number in _CUES_OF[word]})]
 
 
 @dataclass(slots=True)
@@ -216,20 +237,17 @@ class _Reader:
         low = self.low
         best: _Listing | None = None
         best_at = -1
-        for stem, group in _ASCII_CUES if low.isascii() else _CUES:
-            if stem not in low:
-                continue
-            for cue, kind in group:
-                at = low.rfind(cue)
-                for _ in range(_MOST_CUES):
-                    if at < 0:
-                        break
-                    listing = self._declaration(cue, kind, at)
-                    if listing is not None:
-                        if listing.end > best_at:
-                            best, best_at = listing, listing.end
-                        break
-                    at = low.rfind(cue, 0, at)
+        for cue, kind in _cues_in(low):
+            at = low.rfind(cue)
+            for _ in range(_MOST_CUES):
+                if at < 0:
+                    break
+                listing = self._declaration(cue, kind, at)
+                if listing is not None:
+                    if listing.end > best_at:
+                        best, best_at = listing, listing.end
+                    break
+                at = low.rfind(cue, 0, at)
         return best
 
     def _declaration(self, cue: str, kind: str, at: int) -> _Listing | None:
