@@ -26,6 +26,8 @@ _STYLE: Final[Any] = {
     "axes.spines.right": False,
     "axes.titlesize": 9,
     "axes.titlelocation": "left",
+    # A dollar sign in a model's name starts no formula.
+    "text.parse_math": False,
     "svg.fonttype": "none",
     # Ids in an SVG are hashes with this salt: same data, same bytes.
     "svg.hashsalt": "sonogauge",
@@ -104,8 +106,7 @@ class _Facts:
     def label(self, line: int | str) -> str:
         """Return the name of a line, short enough for an axis."""
         name = str(self.data["lines"][int(line)]["label"])
-        # A dollar sign starts mathematics in matplotlib.
-        return (name if len(name) <= 34 else name[:33] + "…").replace("$", r"\$")
+        return name if len(name) <= 34 else name[:33] + "…"
 
 
 def _figures(facts: _Facts) -> Iterator[tuple[str, Draw]]:
@@ -212,7 +213,7 @@ def _forest(facts: _Facts, line: str, verdicts: Mapping[str, Mapping[str, Any]])
 def _confusion(facts: _Facts, cell: Mapping[str, Any], line: str) -> Draw:
     def draw(figure: Any) -> None:
         counts = cell["models"][line]
-        options = [one.replace("$", r"\$") for one in cell["options"]]
+        options = cell["options"]
         size = max(2.6, 0.42 * (len(options) + 1))
         figure.set_size_inches(size + 1.8, size + 0.9)
         axes = figure.add_subplot()

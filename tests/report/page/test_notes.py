@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.report.made_scores import SPEC, counts, model_rows, row, write_scores
+from tests.report.made_scores import SPEC, beside, counts, model_rows, row, write_scores
 
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import load_spec
@@ -52,6 +52,14 @@ def test_published_rows_are_marked_and_keep_source_and_doubt(tmp_path: Path) -> 
     assert all(facts["protocol"][row] == -1 and facts["low"][row] is None for row in published)
     assert all(names[facts["source"][row]] == "public leaderboard, 2025" for row in published)
     assert "data set 27 rests on one reply" in {names[facts["doubt"][row]] for row in published}
+
+
+def test_no_place_is_told_twice_where_both_protocols_were_scored(tmp_path: Path) -> None:
+    rows = model_rows("vendor/m")
+    both = [*rows, *({**one, "protocol": "published"} for one in rows), *beside()]
+    facts = page_data([write_scores(tmp_path / "s", "vendor/m", both)])["facts"]
+    keys = list(zip(*(facts[name] for name in ("protocol", "line", "task", "dataset", "slice", "metric")), strict=True))
+    assert len(set(keys)) == len(keys) == len(both)
 
 
 def test_partial_scores_stand_in_a_banner(tmp_path: Path) -> None:

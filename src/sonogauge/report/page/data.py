@@ -91,6 +91,7 @@ def board_data(boards: Mapping[str, Board], lines: Lines) -> dict[str, Any]:
     first = next(iter(boards.values()))
     strings = Strings()
     rows = [row for protocol, board in boards.items() for row in _facts(board, protocol, lines, strings)]
+    rows += _published(first, lines, strings)
     return {
         "benchmark": _benchmark(first),
         "protocols": _protocols(boards, first.spec),
@@ -119,7 +120,7 @@ def _benchmark(board: Board) -> dict[str, Any]:
 
 
 def _protocols(boards: Mapping[str, Board], spec: BenchmarkSpec) -> list[dict[str, Any]]:
-    why = f"No published protocol: {spec.no_published}" if spec.no_published else "Not scored in these folders"
+    why = spec.no_published or "not scored in these folders"
     return [{"name": name, "available": name in boards, "why": "" if name in boards else why} for name in PROTOCOLS]
 
 
@@ -172,15 +173,17 @@ def _facts(board: Board, protocol: str, lines: Lines, strings: Strings) -> Itera
     for label, facts in board.baseline_facts().items():
         number = lines.number("baseline", label, label)
         yield from (_fact(fact, number, protocol, strings) for fact in facts.values())
-    # Published rows are the same under either protocol: they are sent once.
-    if protocol == "strict" or "strict" not in {one.protocol for one in board.scores}:
-        seen = set()
-        for one in board.scores:
-            for fact in one.published:
-                if (fact.label, fact.place) not in seen:
-                    seen.add((fact.label, fact.place))
-                    number = lines.number("published", fact.label, fact.model, None, fact.variant)
-                    yield _fact(fact, number, "", strings)
+
+
+def _published(board: Board, lines: Lines, strings: Strings) -> Iterable[dict[str, Any]]:
+    """Return the published rows, which are the same whichever protocol is shown."""
+    seen = set()
+    for one in board.scores:
+        for fact in one.published:
+            if (fact.label, fact.place) not in seen:
+                seen.add((fact.label, fact.place))
+                number = lines.number("published", fact.label, fact.model, None, fact.variant)
+                yield _fact(fact, number, "", strings)
 
 
 def _fact(fact: Fact, line: int, protocol: str, strings: Strings) -> dict[str, Any]:

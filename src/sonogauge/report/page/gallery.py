@@ -64,7 +64,7 @@ def gallery_data(
     wanted = {item.item_id for item in chosen}
     replies = {}
     for index in answers.by_scores:
-        found, why = _replies(scores[index], wanted)
+        found, why = _replies(scores[index], wanted, answers.bench)
         if why:
             notices.append(why)
         replies[index] = found
@@ -175,15 +175,15 @@ def shown_value(value: Mapping[str, Any], unit: str = "") -> str:
     return "; ".join(parts)
 
 
-def _replies(scores: Scores, wanted: set[str]) -> tuple[dict[str, tuple[str, str | None]], str]:
+def _replies(scores: Scores, wanted: set[str], bench: Folder) -> tuple[dict[str, tuple[str, str | None]], str]:
     """Return (status, text) of the wanted items' unvaried replies, and why there are none."""
-    from sonogauge.score.replies import read_jsonl, read_run
+    from sonogauge.score.inputs import open_replies
 
     source = scores.manifest.input("replies")
     why = "were not found when this page was made"
     for path in offered_paths(scores, "replies"):
         try:
-            found = read_run(path) if path.is_dir() else read_jsonl(path)
+            found, _ = open_replies(path, bench.path, None)
         except BadInput:
             why = "cannot be read where they were"
             continue
