@@ -157,11 +157,19 @@ def matching_layouts(tree: Tree, spec: SourceSpec) -> list[Layout]:
     return fitting if spec.use == "all" else fitting[:1]
 
 
+def _read(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
+    try:
+        yield from READERS.load(layout.reader)(tree, layout, log)
+    except MediaFault as fault:
+        # Faults of single images are met by the readers; what is left is a table or annotation file.
+        raise BadInput(str(fault), file=tree.root, fix="look at the tables and annotation files") from fault
+
+
 def _find(tree: Tree, spec: SourceSpec, log: ReadLog, origin: Origin) -> list[tuple[str, Finding, Layout]]:
     found: dict[str, tuple[str, Finding, Layout]] = {}
     for layout in matching_layouts(tree, spec):
         log.count(f"layout {layout.name}")
-        for finding in READERS.load(layout.reader)(tree, layout, log):
+        for finding in _read(tree, layout, log):
             case_id = origin.case_id(name_of(finding, layout))
             if case_id in found:
                 log.drop(finding.path, "two images of one id")
@@ -254,7 +262,7 @@ def explain(source: str, directory: Path | str, *, map_file: Path | str | None =
     lines = [f"{spec.name}: {spec.title}", f"files: {len(tree.paths)}"]
     with strict_pixels():
         for layout in matching_layouts(tree, spec):
-            finds = READERS.load(layout.reader)(tree, layout, log)
+            finds = _read(tree, layout, log)
             first = list(islice(finds, _EXPLAINED))
             lines.append(f"layout {layout.name}: reader {layout.reader}, files like {', '.join(layout.find)}")
             for finding in first:

@@ -470,3 +470,51 @@ def test_shapes_outside_the_image_are_cut_off_and_nonsense_is_refused() -> None:
     for points in ([(0, 0), (1, 1)], [(0, 0), (1, float("inf")), (2, 2)]):
         with pytest.raises(MediaFault):
             polygon_mask(points, 5, 4)
+
+
+def test_an_annotation_of_another_folder_is_not_taken(tmp_path: Path) -> None:
+    root = tmp_path / "coco"
+    save(root / "train" / "1.png", noise(1))
+    images = [{"id": 1, "file_name": "test/1.png"}, {"id": 2, "file_name": "train/1.png"}]
+    content = {"images": images, "annotations": [], "categories": []}
+    write(root / "a.json", json.dumps(content))
+    rows, manifest = imported("coco", root)
+    assert list(rows) == ["train/1"] and manifest.counts["fault: annotated image is not in the folder"] == 1
+
+
+def test_names_that_fit_several_files_go_to_the_nearest_or_to_none(tmp_path: Path) -> None:
+    root = tmp_path / "coco"
+    for part in ("a", "b"):
+        save(root / part / "images" / "1.png", noise(ord(part)))
+        content = {"images": [{"id": 1, "file_name": "1.png"}], "annotations": [], "categories": []}
+        write(root / part / "labels.json", json.dumps(content))
+    rows, _ = imported("coco", root)
+    assert sorted(rows) == ["a/images/1", "b/images/1"]
+    for part in ("a", "b"):
+        (root / part / "labels.json").unlink()
+    write(root / "labels.json", json.dumps(content))
+    with pytest.raises(BadInput, match="annotated image is not in the folder"):
+        imported("coco", root)
+
+
+def test_dim_frames_of_a_stack_keep_their_values(tmp_path: Path) -> None:
+    root = tmp_path / "arrays"
+    root.mkdir()
+    frames = np.stack([np.zeros((40, 48)), np.eye(40, 48), noise(3)]).astype(np.int16)
+    np.save(root / "a.npy", frames)
+    np.save(root / "b.npy", frames.astype(np.float32))
+    rows, _ = imported("npy", root, map_file=_map(tmp_path, "frames: {keep: all}\n"))
+    for name, row in rows.items():
+        shown = np.asarray(Image.open(io.BytesIO(row["image"]["bytes"])))
+        assert np.array_equal(shown, frames[int(name[-1])])
+
+
+def test_a_table_that_cannot_be_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sonogauge.sources.readers.tree import Tree
+
+    root = tmp_path / "BUSBRA"
+    save(root / "Images" / "bus_1.png", noise(1))
+    write(root / "bus_data.csv", csv("ID,Case,Pathology", "bus_1,1,benign"))
+    monkeypatch.setattr(Tree.read, "__defaults__", (10,))
+    with pytest.raises(BadInput, match="file is too large"):
+        imported("bus-bra", root)

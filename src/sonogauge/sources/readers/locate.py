@@ -10,7 +10,8 @@ from sonogauge.sources.readers.tree import Tree
 def locate(tree: Tree, name: str, beside: str, folder: str | None = None, hint: str | None = None) -> str | None:
     """Return the path of a file, None if it is absent or the name fits several files equally well.
 
-    Looked for below `folder`, beside the annotation file and in the folders above it, then anywhere.
+    Looked for below `folder`, beside the annotation file and in the folders above it, then anywhere. All folders of the
+    name must be there: `test/1.png` is never taken for `train/1.png`.
 
     Args:
         tree: the user's folder.
@@ -20,7 +21,7 @@ def locate(tree: Tree, name: str, beside: str, folder: str | None = None, hint: 
         hint: name of a folder that decides between several.
     """
     clean = name.replace("\\", "/").lstrip("/")
-    found = tree.named(clean) or tree.named(clean.rpartition("/")[2])
+    found = tree.named(clean)
     if folder is not None:
         found = [path for path in found if f"/{folder.strip('/')}/" in f"/{path}"]
     if len(found) > 1 and hint is not None:

@@ -93,7 +93,8 @@ def to_eight_bits(
 ) -> tuple[NDArray[np.uint8], str | None]:
     """Return pixels as 8-bit values and a note of how, None if they were so already.
 
-    low, high: values that become 0 and 255, by default the smallest and largest; whole numbers within 0 to 255 stay.
+    low, high: values that become 0 and 255, by default the smallest and largest. Integers within 0 to 255 stay as they
+    are, and so do floats that hold whole numbers above 1.
 
     >>> to_eight_bits(np.array([[0, 100, 200]], dtype=np.int16))[0].tolist()
     [[0, 100, 200]]
@@ -110,7 +111,8 @@ def to_eight_bits(
     floor = float(values.min()) if low is None else low
     top = float(values.max()) if high is None else high
     whole = bool((values == np.rint(values)).all())
-    if low is None and floor >= 0 and top <= 255 and whole and top > 1:
+    kept = (low is None and (pixels.dtype.kind in "iu" or top > 1)) or (low, high) == (0, 255)
+    if kept and whole and values.min() >= 0 and values.max() <= 255:
         return values.astype(np.uint8), None
     if top <= floor:
         return np.zeros(pixels.shape, dtype=np.uint8), None

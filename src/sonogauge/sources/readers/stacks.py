@@ -86,9 +86,13 @@ def spread(total: int, count: int) -> list[int]:
 
 
 def limits_of(arrays: Sequence[NDArray[Any]]) -> tuple[float, float] | None:
-    """Return smallest and largest value of a stack whose values are no 8-bit ones, None for 8-bit values."""
+    """Return the values that become 0 and 255 in all frames of a stack; None where its type is an 8-bit one.
+
+    Whole numbers within 0 to 255 stay as they are, unless they are floats of 0 and 1 only.
+    """
     if all(one.dtype in (np.uint8, np.bool_) for one in arrays):
         return None
     low, high = min(float(one.min()) for one in arrays), max(float(one.max()) for one in arrays)
     whole = all(bool((one == np.rint(one)).all()) for one in arrays)
-    return None if whole and low >= 0 and high <= 255 else (low, high)
+    counts = all(one.dtype.kind in "iu" for one in arrays) or high > 1
+    return (0.0, 255.0) if whole and counts and low >= 0 and high <= 255 else (low, high)
