@@ -37,6 +37,7 @@ def import_command(
         return
     if out is None:
         raise BadInput("no folder for the cases", field="out", fix="pass --out FOLDER, or --explain to look first")
+    _confirm_licence(name, private)
     manifest = import_cases(
         name, directory, out, map_file=map_file, private=private, max_dropped=max_dropped, overwrite=overwrite
     )
@@ -44,6 +45,20 @@ def import_command(
         print_json(manifest.model_dump(mode="json"))
         return
     print(*report_lines(manifest), f"cases: {out}", sep="\n")
+
+
+def _confirm_licence(name: str, private: bool) -> None:
+    """Ask a person at a terminal to agree to a licence that nobody verified; a script reads it in the notes."""
+    from sonogauge.sources.catalogue import KINDS, known_source
+
+    if private or name in KINDS or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        return
+    spec = known_source(name)
+    if spec.licence_checked:
+        return
+    say(f"{spec.title}", f"licence: {spec.licence}", f"citation: {spec.citation}")
+    if not typer.confirm("Is this right for your copy?", default=True, err=True):
+        raise BadInput("the licence was not confirmed", fix="read it at the source first")
 
 
 @app.command("sources")
