@@ -114,7 +114,7 @@ def get_command(
 
 @app.command("build")
 def build_command(
-    name: Annotated[str, typer.Argument(help="A benchmark (see `sonogauge benchmarks`).")],
+    name: Annotated[str, typer.Argument(help="A benchmark (see `sonogauge benchmarks`), or the file of a recipe.")],
     out: Annotated[Path, typer.Option(help="Folder for the benchmark.")],
     data: Annotated[Path | None, typer.Option(help="Folder with the raw data.")] = None,
     max_dropped: Annotated[
@@ -122,16 +122,22 @@ def build_command(
     ] = None,
     seed: Annotated[int | None, typer.Option(help="Seed, for a benchmark that is made at random (0).")] = None,
     patients: Annotated[int | None, typer.Option(help="Number of patients, for a simulated benchmark.")] = None,
+    engine: Annotated[str | None, typer.Option(help="local, ray or ray://HOST:PORT, for a recipe.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Threads or processes, for a recipe.", min=1)] = None,
+    check: Annotated[bool, typer.Option("--check", help="Refuse to write a recipe's benchmark that leaks.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
     """Turn raw data into a benchmark: questions, references, images.
 
     Example: sonogauge build u2bench --data ~/u2-bench --out bench/u2
+
+    Example: sonogauge build recipe.yaml --data ~/scans --out bench/own
     """
     from sonogauge.build import build, build_report
 
-    options = {"max_dropped": max_dropped, "seed": seed, "patients": patients}
+    options = {"max_dropped": max_dropped, "seed": seed, "patients": patients, "engine": engine, "workers": workers}
+    options["check"] = check or None
     given = {option: value for option, value in options.items() if value is not None}
     manifest = build(name, data, out, overwrite=overwrite, **given)
     if as_json:

@@ -1,0 +1,192 @@
+"""Copies of images in two sets: candidates by perceptual codes, confirmed by correlation of thumbnails.
+
+The thumbnails are freed of their slow changes first: two scans with one shape of the fan correlate highly as they are,
+and hardly at all in their speckle and edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonogauge.build.fingerprint import ORIENTATIONS, THUMB, WINDOWS, Pixels, orient
+
+Codes = NDArray[np.uint64]  # (images, WINDOWS, ORIENTATIONS)
+
+_ROWS: Final = 32  # of the left set at once
+_CHUNK: Final = 2048  # of the right set
+_THREADS: Final = 2
+_WAYS: Final = 256  # more than orientations times windows, both ways
+_SMOOTH: Final = 4.0  # standard deviation in thumbnail pixels
+_CENTRE: Final = 0.8
+# Width and height of the other picture: it may show more or less of the scene, along one side or both.
+_SCALES: Final = (
+    *((1.0, 1.0), (1.0, 0.95), (0.95, 1.0), (1.0, 1.05), (1.05, 1.0)),
+    *((0.975, 0.975), (1.025, 1.025), (0.95, 0.95), (1.05, 1.05)),
+)
+_FLAT: Final = 1.0
+_UNLIKE: Final = 25  # bits between whole images, of 63; of a copy cropped by 5 % they are fewer
+_HOPELESS: Final = 0.3  # a copy that is off by a few percent still correlates by more
+_SURE: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """bits: largest distance of codes of 63 bits; correlation: least of a copy; candidates: most of an image."""
+
+    bits: int = 10
+    correlation: float = 0.8
+    candidates: int = 24
+
+
+DEFAULT: Final = Limits()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Pair:
+    """Two images, by their numbers, that show the same: how one lies on the other and how well they correlate."""
+
+    left: int
+    right: int
+    orientation: int
+    correlation: float
+
+
+def find_copies(
+    left: Codes,
+    right: Codes,
+    thumbs: Callable[[Sequence[tuple[int, int]]], Iterator[tuple[Pixels, Pixels]]],
+    limits: Limits = DEFAULT,
+    skip: Callable[[int, int], bool] = lambda _left, _right: False,
+) -> tuple[list[Pair], int, int]:
+    """Return the confirmed pairs, the number of candidates, and how many candidates were left out as too many.
+
+    Args:
+        left: codes of one set.
+        right: codes of the other.
+        thumbs: gives the thumbnails of pairs, in their order.
+        limits: what counts as near.
+        skip: pairs not to be judged.
+    """
+    import cv2
+
+    cv2.setNumThreads(1)  # the threads here are enough
+    with ThreadPoolExecutor(_THREADS) as pool:
+        starts = range(0, len(left), _ROWS)
+        found = list(pool.map(lambda start: _candidates(left, right, start, limits, skip), starts))
+        kept = [candidate for part, _ in found for candidate in part]
+        judged = pool.map(_judge, kept, thumbs([(one.left, one.right) for one in kept]))
+        pairs = [
+            Pair(one.left, one.right, one.orientation, round(value, 4))
+            for one, value in zip(kept, judged, strict=True)
+            if value >= limits.correlation
+        ]
+    return pairs, len(kept), sum(cut for _, cut in found)
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    left: int
+    right: int
+    orientation: int
+    window: int  # of the right image that the left one shows; negative: the reverse
+
+
+def _candidates(
+    left: Codes, right: Codes, start: int, limits: Limits, skip: Callable[[int, int], bool]
+) -> tuple[list[_Candidate], int]:
+    """Return the nearest candidates of some left images in their order, and how many were too many."""
+    part = left[start : start + _ROWS]
+    near: list[list[tuple[int, int, int]]] = [[] for _ in part]
+    for begin in range(0, len(right), _CHUNK):
+        best = _nearest(part, right[begin : begin + _CHUNK])
+        for row, column in zip(*np.nonzero(best < (limits.bits + 1) * _WAYS), strict=True):
+            distance, how = divmod(int(best[row, column]), _WAYS)
+            if not skip(start + int(row), begin + int(column)):
+                near[row].append((distance, begin + int(column), how))
+    kept, cut = [], 0
+    for row, found in enumerate(near):
+        cut += max(0, len(found) - limits.candidates)
+        for _, other, how in sorted(sorted(found)[: limits.candidates], key=lambda one: one[1]):
+            window, orientation = divmod(how, ORIENTATIONS)
+            shown = window if window < len(WINDOWS) else len(WINDOWS) - 1 - window
+            kept.append(_Candidate(start + row, other, orientation, shown))
+    return kept, cut
+
+
+def _nearest(part: Codes, chunk: Codes) -> NDArray[np.uint16]:
+    """Return for all pairs _WAYS x the smallest distance + the way in which it comes about.
+
+    Whole images are compared first; parts only where the whole is not quite unlike.
+    """
+    best = np.full((len(part), len(chunk)), np.iinfo(np.uint16).max, dtype=np.uint16)
+    for orientation in range(ORIENTATIONS):
+        _lower(best, part[:, 0, 0][:, None], chunk[:, 0, orientation][None, :], orientation)
+    rows, columns = np.nonzero(best < _UNLIKE * _WAYS)
+    left, right = part[rows, :, 0], chunk[columns]
+    likely = best[rows, columns]
+    for orientation in range(ORIENTATIONS):
+        for window in range(1, len(WINDOWS)):
+            _lower(likely, left[:, 0], right[:, window, orientation], ORIENTATIONS * window + orientation)
+            way = ORIENTATIONS * (len(WINDOWS) - 1 + window) + orientation
+            _lower(likely, left[:, window], right[:, 0, orientation], way)
+    best[rows, columns] = likely
+    return best
+
+
+def _lower(best: NDArray[np.uint16], left: NDArray[np.uint64], right: NDArray[np.uint64], way: int) -> None:
+    distance = np.bitwise_count(left ^ right).astype(np.uint16)
+    distance *= np.uint16(_WAYS)
+    distance += np.uint16(way)
+    np.minimum(best, distance, out=best)
+
+
+def _judge(candidate: _Candidate, thumbs: tuple[Pixels, Pixels]) -> float:
+    return correlate(*thumbs, candidate.orientation, candidate.window)
+
+
+def correlate(left: Pixels, right: Pixels, orientation: int, window: int) -> float:
+    """Return the highest correlation of the centre of one thumbnail on the other, from -1 to 1.
+
+    orientation: of the right one. window: the part of the right one that the left one shows; negative: the reverse.
+    """
+    turned = orient(right, orientation)
+    if window > 0:
+        # Codes of a part are those of the part turned, not of a part of the turned picture.
+        turned = orient(_part(right, window), orientation)
+    elif window < 0:
+        left = _part(left, -window)
+    return _best_fit(left, turned)
+
+
+def _part(picture: Pixels, window: int) -> Pixels:
+    left, top, right, bottom = (round(side * THUMB) for side in WINDOWS[window])
+    return picture[top:bottom, left:right]
+
+
+def _detail(picture: Pixels, width: int, height: int) -> Any:
+    import cv2
+
+    scaled = cv2.resize(picture, (width, height), interpolation=cv2.INTER_LINEAR).astype(np.float32)
+    return scaled - cv2.GaussianBlur(scaled, (0, 0), _SMOOTH)
+
+
+def _best_fit(left: Pixels, right: Pixels) -> float:
+    import cv2
+
+    margin = round(THUMB * (1 - _CENTRE) / 2)
+    template = _detail(left, THUMB, THUMB)[margin:-margin, margin:-margin]
+    if float(template.std()) < _FLAT or float(right.std()) < _FLAT:
+        return 0.0
+    best = -1.0
+    for across, down in _SCALES:
+        field = _detail(right, round(THUMB * across), round(THUMB * down))
+        best = max(best, float(cv2.matchTemplate(field, template, cv2.TM_CCOEFF_NORMED).max()))
+        if best > _SURE or best < _HOPELESS:
+            break
+    return best

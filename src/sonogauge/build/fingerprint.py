@@ -1,0 +1,129 @@
+"""What tells images apart and finds their copies: a hash of the pixels, perceptual codes, a thumbnail.
+
+Codes: the signs of low cosine frequencies around their median, of the whole image and of parts of it, so that a copy
+that was cropped by a few percent has a code close to that of a part of its original. Source of the idea: C. Zauner,
+"Implementation and benchmarking of perceptual image hash functions", 2010, section 3.2.1 (DCT based hash).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sonogauge.sources.media import MAX_PIXELS
+
+Pixels = NDArray[np.uint8]
+
+_BASE: Final = 128
+THUMB: Final = 64
+_DCT: Final = 32
+_LOW: Final = 8
+# Parts of the image, as left, top, right, bottom fractions: whole, 2.5 and 5 % off each side, 5 % off two sides or one.
+WINDOWS: Final = (
+    (0.0, 0.0, 1.0, 1.0),
+    (0.025, 0.025, 0.975, 0.975),
+    (0.05, 0.05, 0.95, 0.95),
+    (0.0, 0.0, 0.95, 0.95),
+    (0.05, 0.0, 1.0, 0.95),
+    (0.0, 0.05, 0.95, 1.0),
+    (0.05, 0.05, 1.0, 1.0),
+    (0.05, 0.0, 1.0, 1.0),
+    (0.0, 0.0, 0.95, 1.0),
+    (0.0, 0.05, 1.0, 1.0),
+    (0.0, 0.0, 1.0, 0.95),
+)
+ORIENTATIONS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """pixels: SHA-256 of size and grey or RGB samples; codes: (WINDOWS, ORIENTATIONS) uint64; thumb: THUMB x THUMB."""
+
+    pixels: str
+    codes: NDArray[np.uint64]
+    thumb: Pixels
+
+
+def decode(data: bytes) -> Pixels | None:
+    """Return an image as 8-bit (rows, columns) or (rows, columns, 3) RGB, None where it cannot be read.
+
+    An RGB image whose channels are equal comes as grey, so that the way of storing makes no difference.
+    """
+    import cv2
+    from PIL import Image
+
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            if image.width * image.height > MAX_PIXELS:
+                return None
+            flags = cv2.IMREAD_ANYCOLOR | cv2.IMREAD_IGNORE_ORIENTATION
+            found = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+            # OpenCV knows fewer formats and modes than Pillow.
+            pixels = np.asarray(image.convert("RGB")) if found is None else found
+    except Exception:  # decoders raise nearly anything on hostile bytes
+        return None
+    if pixels.ndim == 3:
+        if found is not None:
+            pixels = pixels[:, :, ::-1]
+        first = pixels[:, :, 0]
+        if np.array_equal(first, pixels[:, :, 1]) and np.array_equal(first, pixels[:, :, 2]):
+            pixels = first
+    return np.ascontiguousarray(pixels)
+
+
+def to_grey(pixels: Pixels) -> Pixels:
+    """Return an image as grey (rows, columns)."""
+    import cv2
+
+    return pixels if pixels.ndim == 2 else np.asarray(cv2.cvtColor(pixels, cv2.COLOR_RGB2GRAY))
+
+
+def sign(pixels: Pixels) -> Signature:
+    """Return the signature of a decoded image."""
+    import cv2
+
+    height, width = pixels.shape[:2]
+    digest = hashlib.sha256(f"{width}x{height}x{pixels.ndim}:".encode())
+    digest.update(pixels.data)
+    base = cv2.resize(to_grey(pixels), (_BASE, _BASE), interpolation=cv2.INTER_AREA)
+    thumb = cv2.resize(base, (THUMB, THUMB), interpolation=cv2.INTER_AREA)
+    codes = np.stack([_codes(_window(base, window)) for window in WINDOWS])
+    return Signature(digest.hexdigest(), codes, np.asarray(thumb, dtype=np.uint8))
+
+
+def _window(base: Any, window: tuple[float, float, float, float]) -> Any:
+    import cv2
+
+    left, top, right, bottom = (round(side * _BASE) for side in window)
+    return cv2.resize(base[top:bottom, left:right], (_DCT, _DCT), interpolation=cv2.INTER_AREA).astype(np.float32)
+
+
+_COLUMN_SIGNS: Final = np.where(np.arange(_LOW) % 2, -1.0, 1.0).astype(np.float32)
+
+
+def _codes(small: Any) -> NDArray[np.uint64]:
+    """Return the codes of a square picture in its eight orientations; turning a picture only swaps and negates."""
+    import cv2
+
+    low = cv2.dct(small)[:_LOW, :_LOW]
+    turned = []
+    for block in (low, low.T):
+        for rows in (1.0, _COLUMN_SIGNS[:, None]):
+            turned += [block * rows, block * rows * _COLUMN_SIGNS[None, :]]
+    blocks = np.stack(turned).reshape(ORIENTATIONS, -1)
+    blocks[:, 0] = 0  # the mean brightness
+    bits = blocks > np.median(blocks[:, 1:], axis=1, keepdims=True)
+    return np.packbits(bits, axis=1).view(np.uint64).reshape(-1)
+
+
+def orient(picture: Pixels, orientation: int) -> Pixels:
+    """Return a picture in one of the eight orientations, in the order of the codes."""
+    turned = picture.T if orientation & 4 else picture
+    if orientation & 2:
+        turned = turned[::-1]
+    return np.ascontiguousarray(turned[:, ::-1] if orientation & 1 else turned)
