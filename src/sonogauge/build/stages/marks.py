@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,9 +42,11 @@ DICOM_NAMES: Final = (
 _FOLDED: Final = {name.casefold(): name for name in DICOM_NAMES}
 
 _DARK: Final = 8
-_BRIGHT: Final = 110
-_WHITE: Final = 235
-_LETTERS: Final = 5
+_INK: Final = 200
+_GREY_INK: Final = 110
+_ALIKE: Final = 8  # grey values
+_LETTERS_ON_SCAN: Final = 3
+_LETTERS_ON_GROUND: Final = 5
 
 
 def tags_of(data: bytes, meta: Iterable[Mapping[str, str]] | None = None) -> list[str]:
@@ -100,85 +103,106 @@ def _dicom_tags(data: bytes) -> set[str]:
 
 
 def has_text(pixels: Pixels) -> bool:
-    """Tell whether a row of letters stands on the dark ground around the scan.
+    """Tell whether a row of letters stands in the picture, bright on the scan or grey on the dark ground around it.
 
-    Letters: bright parts of 5 to 40 pixels of height on the ground, at least five of about one height in a line. Text
-    inside the scan is not found.
+    Letters: parts of one height and one brightness whose feet are level, close to one another; three in the scan, five
+    on the ground, where ticks and scales are many.
     """
+    grey = to_grey(pixels)
+    if _has_line(_parts(grey >= _INK, grey), _LETTERS_ON_SCAN):
+        return True
+    return _has_line(_parts(_on_ground(grey), grey), _LETTERS_ON_GROUND)
+
+
+def _on_ground(grey: Pixels) -> NDArray[np.bool_]:
     import cv2
 
-    grey = to_grey(pixels)
     ground = grey <= _DARK
     if ground.mean() < 0.02:
-        return False
+        return np.zeros_like(ground)
     # Letters are thin: a closing of the ground swallows them, and the scan stays out.
     closed = cv2.morphologyEx(ground.astype(np.uint8), cv2.MORPH_CLOSE, np.ones((9, 9), np.uint8))
-    ink = (grey >= _BRIGHT) & (cv2.erode(closed, np.ones((3, 3), np.uint8)) > 0)
-    if not ink.any():
-        return False
-    count, _, facts, _ = cv2.connectedComponentsWithStats(ink.astype(np.uint8), connectivity=8)
-    boxes = facts[1:count]
-    tall, wide, area = boxes[:, cv2.CC_STAT_HEIGHT], boxes[:, cv2.CC_STAT_WIDTH], boxes[:, cv2.CC_STAT_AREA]
-    letters = boxes[(tall >= 5) & (tall <= 40) & (wide >= 1) & (wide <= 40) & (area >= 5)]
-    return any(_in_line(letters, letter) >= _LETTERS for letter in letters)
+    return np.asarray((grey >= _GREY_INK) & (cv2.erode(closed, np.ones((3, 3), np.uint8)) > 0))
 
 
-def _in_line(letters: NDArray[Any], letter: NDArray[Any]) -> int:
-    """Return how many letters stand in the line of one: feet or heads level, heights alike, near one another."""
+def _parts(ink: NDArray[np.bool_], grey: Pixels) -> NDArray[np.int64]:
+    """Return left, top, width, height and median grey value of the parts that have the size of a letter."""
     import cv2
 
-    left, top, height = letter[cv2.CC_STAT_LEFT], letter[cv2.CC_STAT_TOP], letter[cv2.CC_STAT_HEIGHT]
-    feet = letters[:, cv2.CC_STAT_TOP] + letters[:, cv2.CC_STAT_HEIGHT]
-    level = (np.abs(feet - top - height) <= 2) | (np.abs(letters[:, cv2.CC_STAT_TOP] - top) <= 2)
-    alike = np.abs(letters[:, cv2.CC_STAT_HEIGHT] - height) <= max(2, height // 2)
-    near = np.abs(letters[:, cv2.CC_STAT_LEFT] - left) <= 12 * height
-    return int((level & alike & near).sum())
+    if not ink.any():
+        return np.empty((0, 5), dtype=np.int64)
+    count, numbers, facts, _ = cv2.connectedComponentsWithStats(ink.astype(np.uint8), connectivity=8)
+    boxes = facts[:, :4].astype(np.int64)
+    area = facts[:, cv2.CC_STAT_AREA]
+    fits = (boxes[:, 3] >= 7) & (boxes[:, 3] <= 40) & (boxes[:, 2] >= 2) & (boxes[:, 2] <= 40) & (area >= 10)
+    fits[0] = False
+    rows = []
+    for number in np.flatnonzero(fits[:count]):
+        left, top, width, height = (int(value) for value in boxes[number])
+        inside = numbers[top : top + height, left : left + width] == number
+        rows.append((left, top, width, height, int(np.median(grey[top : top + height, left : left + width][inside]))))
+    return np.array(rows, dtype=np.int64).reshape(-1, 5)
+
+
+def _has_line(parts: NDArray[np.int64], letters: int) -> bool:
+    left, top, width, height, value = parts.T
+    feet = top + height
+    for one in range(len(parts)):
+        alike = (
+            (np.abs(feet - feet[one]) <= 1)
+            & (np.abs(height - height[one]) <= 1)
+            & (np.abs(value - value[one]) <= _ALIKE)
+            & (left >= left[one])
+        )
+        order = np.flatnonzero(alike)[np.argsort(left[alike], kind="stable")]
+        gaps = left[order][1:] - (left[order] + width[order])[:-1]
+        run = 1
+        for gap in gaps:
+            # Words stand apart by less than two letters.
+            if not -2 <= gap <= 1.5 * height[one]:
+                break
+            run += 1
+        if run >= letters:
+            return True
+    return False
 
 
 def has_callipers(pixels: Pixels) -> bool:
-    """Tell whether two or more crosses, upright or slanted, are drawn on the picture in white or in colour.
+    """Tell whether two or more upright crosses of one size are drawn on the picture, in white or in colour.
 
-    A cross: a part of nearly white or coloured pixels, 7 to 31 wide and high, thin, full along both its lines.
+    A cross: a part of bright or coloured pixels, 7 to 31 wide and high, whose two lines reach from end to end and
+    leave little ink beside them.
     """
     import cv2
 
-    ink = to_grey(pixels) >= _WHITE
+    ink = to_grey(pixels) >= _INK
     if pixels.ndim == 3:
         ink |= (pixels.max(axis=2).astype(np.int16) - pixels.min(axis=2)) >= 90
     if not ink.any():
         return False
     count, numbers, facts, _ = cv2.connectedComponentsWithStats(ink.astype(np.uint8), connectivity=8)
-    boxes = facts[:count]
-    tall, wide, area = boxes[:, cv2.CC_STAT_HEIGHT], boxes[:, cv2.CC_STAT_WIDTH], boxes[:, cv2.CC_STAT_AREA]
-    likely = (tall >= 7) & (tall <= 31) & (wide >= 7) & (wide <= 31) & (np.abs(tall - wide) <= 3)
+    tall, wide, area = facts[:, cv2.CC_STAT_HEIGHT], facts[:, cv2.CC_STAT_WIDTH], facts[:, cv2.CC_STAT_AREA]
+    likely = (tall >= 7) & (tall <= 31) & (wide >= 7) & (wide <= 31) & (np.abs(tall - wide) <= 6)
     likely &= area <= 0.55 * tall * wide
-    crosses = 0
-    for number in np.flatnonzero(likely):
-        if number == 0:
-            continue
-        left, top, width, height = (int(value) for value in boxes[number, :4])
-        crosses += _is_cross(numbers[top : top + height, left : left + width] == number)
-        if crosses >= 2:
-            return True
-    return False
+    likely[0] = False
+    sizes = []
+    for number in np.flatnonzero(likely[:count]):
+        left, top, width, height = (int(value) for value in facts[number, :4])
+        if _is_cross(numbers[top : top + height, left : left + width] == number):
+            sizes.append((width, height))
+    return any(
+        abs(one[0] - other[0]) <= 3 and abs(one[1] - other[1]) <= 3 for one, other in itertools.combinations(sizes, 2)
+    )
 
 
 def _is_cross(part: NDArray[np.bool_]) -> bool:
     height, width = part.shape
-    rows, columns = np.mgrid[0:height, 0:width]
-    down, across = rows / (height - 1) - 0.5, columns / (width - 1) - 0.5
-    thick = 0.18
-    for lines in (
-        (np.abs(down) <= thick, np.abs(across) <= thick),
-        (np.abs(down - across) <= 1.5 * thick, np.abs(down + across) <= 1.5 * thick),
-    ):
-        inside = lines[0] | lines[1]
-        # Each line has ink from end to end, and next to none lies beside the two.
-        full = [_along(part & line, axis) for line, axis in zip(lines, (0, 1), strict=True)]
-        if min(full) >= 0.9 and (part & ~inside).sum() <= 0.1 * part.sum():
-            return True
-    return False
-
-
-def _along(ink: NDArray[np.bool_], axis: int) -> float:
-    return float(ink.any(axis=axis).mean())
+    row, column = int(part.sum(axis=1).argmax()), int(part.sum(axis=0).argmax())
+    middle = abs(row - height // 2) <= height // 5 and abs(column - width // 2) <= width // 5
+    thick = max(1, round(0.12 * min(height, width)))
+    lines = np.zeros_like(part)
+    lines[max(0, row - thick) : row + thick + 1] = True
+    lines[:, max(0, column - thick) : column + thick + 1] = True
+    beside = float((part & ~lines).sum()) / float(part.sum())
+    full = part[row].mean() >= 0.8 and part[:, column].mean() >= 0.8
+    return bool(middle and full and beside <= 0.2)
