@@ -42,6 +42,10 @@ g_acc, right_wrong_pixels, wrong_right_pixels, wrong_wrong_pixels = (
     )
     for column, (name, way, says) in enumerate(_TABLE)
 )
+iou_items, dice_items, acc_items, g_acc_items = (
+    mean_metric(f"{name}_items", f"The same as {name}, every item weighing the same.", facts="mean:items")
+    for name in ("iou", "dice", "acc", "g_acc")
+)
 g_acc_10, g_acc_30, g_acc_50, g_acc_70, g_acc_90 = (
     mean_metric(
         f"g_acc_{round(100 * threshold)}",

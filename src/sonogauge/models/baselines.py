@@ -12,7 +12,7 @@ One function answers for all of them, so that a run of `baseline/NAME` and the r
 | oracle      | the reference                            | its first place    | the reference                      | its first text              |
 
 "Frequent" counts the training part where it knows the cell, else the very items that are scored: the row is then an
-upper bound (`is_upper_bound`). Ties go to the option shown first, among texts to the first in sorted order. A random
+upper bound (`is_upper_bound`). Forms that draw have their own table, see `drawing`. Ties go to the option shown first, among texts to the first in sorted order. A random
 draw depends on seed and item alone, so a subset of items gets the same replies. Other forms have no baseline (None).
 """  # noqa: E501
 
@@ -31,6 +31,7 @@ from sonogauge._errors import BadInput
 from sonogauge.answers import NULL
 from sonogauge.answers.place import NOT_VISIBLE, PLACES
 from sonogauge.items import Item
+from sonogauge.models.drawing import DRAWING, drawing_reply
 
 BASELINES: Final = ("random", "majority", "prior", "constant", "not-visible", "oracle")
 NON_READING: Final = BASELINES[:-1]
@@ -122,7 +123,14 @@ def baseline_replies(name: str, items: Sequence[Item], train: Sequence[Item], se
     if answer is None:
         raise BadInput(f"no baseline '{name}'", fix="known: " + ", ".join(BASELINES))
     past = _Past(items, train)
-    return [answer(item, past, Random(f"{seed}/{item.item_id}")) if _defined(item) else None for item in items]
+    return [
+        drawing_reply(name, item)
+        if item.answer.form in DRAWING
+        else answer(item, past, Random(f"{seed}/{item.item_id}"))
+        if _defined(item)
+        else None
+        for item in items
+    ]
 
 
 def is_upper_bound(name: str, train: Sequence[Item], task: str | None = None, dataset: str | None = None) -> bool:

@@ -238,10 +238,25 @@ def _with_count(scores: Array) -> Array:
     return np.stack([scores, np.ones_like(scores)], axis=-1)
 
 
+def _drawing(name: str) -> Callable[[AnswerSpec, dict[str, Any]], Counter]:
+    """Return the maker of a counter of `score.grounded`, imported when the first item of its form is counted."""
+
+    def make(spec: AnswerSpec, parameters: dict[str, Any]) -> Counter:
+        from sonogauge.score import grounded
+
+        counter: Counter = getattr(grounded, name)(spec, parameters)
+        return counter
+
+    return make
+
+
 COUNTERS: Final[dict[str, Callable[[AnswerSpec, dict[str, Any]], Counter]]] = {
     "choice": _ChoiceCounter,
     "multi_choice": _MultiChoiceCounter,
     "place": _PlaceCounter,
     "number": _NumberCounter,
     "text": _TextCounter,
+    "mask": _drawing("MaskCounter"),
+    "grounded": _drawing("GroundedCounter"),
+    "grounded_report": _drawing("ReportCounter"),
 }
