@@ -5,8 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
+import tempfile
 from functools import lru_cache
+from pathlib import Path
 from typing import Any, Final
+
+from filelock import FileLock
 
 NAMES: Final = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 # No sandbox in a container; nothing that calls home.
@@ -23,24 +28,30 @@ FLAGS: Final = (
 
 @lru_cache
 def find_or_install() -> str | None:
-    """Return the path of a Chromium, installing one if need be; None = Playwright's own, raise if that fails too."""
+    """Return the path of a Chromium, installing one if need be; None = Playwright's own.
+
+    Raises:
+        subprocess.SubprocessError: none is installed and none can be had.
+    """
     if found := _installed():
         return found
-    if hasattr(os, "geteuid") and os.geteuid() == 0 and shutil.which("apt-get"):
-        quiet: dict[str, Any] = {"check": False, "capture_output": True, "timeout": 280}
-        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(["apt-get", "update", "-qq"], env=environment, **quiet)
-        subprocess.run(
-            ["apt-get", "install", "-y", "-qq", "--no-install-recommends", "chromium"], env=environment, **quiet
-        )
-        if found := _installed():
-            return found
-    import sys
+    # Several workers of one test run must not install at once.
+    with FileLock(Path(tempfile.gettempdir()) / "sonogauge-chromium.lock"):
+        return _installed() or _from_debian() or _from_playwright()
 
-    subprocess.run(
-        [sys.executable, "-m", "playwright", "install", "chromium"], check=True, capture_output=True, timeout=280
-    )
-    return None
+
+def _from_debian() -> str | None:
+    if os.name != "posix" or os.geteuid() != 0 or not shutil.which("apt-get"):
+        return None
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    for command in (["update", "-qq"], ["install", "-y", "-qq", "--no-install-recommends", "chromium"]):
+        subprocess.run(["apt-get", *command], env=environment, check=False, capture_output=True, timeout=250)
+    return _installed()
+
+
+def _from_playwright() -> None:
+    command = [sys.executable, "-m", "playwright", "install", "chromium"]
+    subprocess.run(command, check=True, capture_output=True, timeout=250)
 
 
 def _installed() -> str | None:

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.browser.chromium import launch
+from tests.browser.chromium import find_or_install, launch
 from tests.report.made_scores import beside, counts, model_rows, write_scores
 from tests.report.page.made import Made, make
-from tests.shared import require_extra
+from tests.shared import ABSENT_EXTRA, require_extra
 
 from sonogauge.report import report
 
@@ -22,6 +23,10 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 def browser() -> Iterator[Any]:
     """A real Chromium; one for all tests."""
     playwright = require_extra("test", "playwright.sync_api")
+    try:
+        find_or_install()
+    except subprocess.SubprocessError as error:
+        pytest.skip(f"{ABSENT_EXTRA}: [test] (no Chromium is installed and none can be had: {error})")
     with playwright.sync_playwright() as started, launch(started) as running:
         yield running
 

@@ -93,6 +93,17 @@ def test_published_rows_are_marked_without_interval_with_their_doubt(open_tab: A
     assert "public leaderboard, 2025" in page.locator("#details").inner_text()
 
 
+def test_totals_and_their_formula(open_tab: Any, board_page: Path) -> None:
+    page = open_tab(board_page).page
+    panel = page.locator("#panel-board")
+    assert "sum of w_t d_t, d = accuracy, 1 - RMSE, BLEU-4" in panel.inner_text()
+    # The determinable part has fewer items than the whole, so it is told beside it.
+    cells = panel.locator("tr:has(th:has-text('u2 determinable')) button .value").all_inner_texts()
+    assert cells == ["0.2400", "0.0400", "0.3400"]
+    heat = panel.locator("tr:has(th:has-text('DD diagnosis')) button .value").all_inner_texts()
+    assert heat == ["56.3", "36.3", "66.3", "59.0", "100.0", "50.0"]
+
+
 def test_what_stands_behind_a_number_by_keyboard(open_tab: Any, board_page: Path) -> None:
     tab = open_tab(board_page)
     tab.tab_to("#leaderboard button.num")

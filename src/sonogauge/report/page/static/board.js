@@ -152,21 +152,65 @@ function totalsBlock() {
     }).filter(Boolean).slice(0, 8).join("; ")))));
 }
 
-function heat(label, rowNames, lines, cellOf) {
+function heat(label, rowNames, lines, cellOf, nameOf) {
   const table = h("table", { class: "heat" }, h("caption", { class: "sr" }, label));
   table.append(h("thead", {}, h("tr", {}, h("td", {}), lines.map((line) => h("th", { scope: "col" }, modelName(lineLabel(line)))))));
   const body = h("tbody", {});
   for (const [key, title] of rowNames) {
-    body.append(h("tr", {}, h("th", { scope: "row" }, h("b", {}, key), title && title !== key ? ` ${title}` : ""), lines.map((line) => {
+    body.append(h("tr", {}, h("th", { scope: "row" }, nameOf ? nameOf(key) : [h("b", {}, key), title && title !== key ? ` ${title}` : ""]), lines.map((line) => {
       const cell = cellOf(key, line);
       if (!cell) return h("td", { class: "none" }, DASH);
       const props = { class: "shade", "--k": (cell.quality ?? 0).toFixed(3) };
       if (!cell.fact) return h("td", { ...props, title: cell.title }, h("span", { class: "value" }, cell.text), h("small", {}, cell.small));
-      return h("td", props, h("button", { type: "button", class: "num", tabindex: -1, "aria-label": `${key} of ${lineLabel(line)}: ${cell.text}`, onclick: (event) => openDetails(cell.fact, event.currentTarget) }, h("span", { class: "value" }, cell.text)));
+      return h("td", props, h("button", { type: "button", class: "num", tabindex: -1, "aria-label": `${nameOf ? place(cell.fact) : key} of ${lineLabel(line)}: ${cell.text}`, onclick: (event) => openDetails(cell.fact, event.currentTarget) }, h("span", { class: "value" }, cell.text), cell.small ? h("small", {}, cell.small) : null));
     })));
   }
   table.append(body);
   return scroller(label, roving(table));
+}
+
+const slices = () => [...new Set(data.facts.slice)].map((one) => names[one]).filter(Boolean).sort();
+
+// Parts of the tasks that the scores hold as rows of their own, with intervals.
+function sliceMap(column, lines) {
+  const places = slices().filter((one) => one.startsWith(`${column}=`)).flatMap((part) =>
+    data.tasks.filter((one) => lines.some((line) => fact(line, one.code, one.headline, "", part))).map((one) => ({ key: `${part.slice(column.length + 1)} · ${one.code}`, part, task: one })));
+  const title = column[0].toUpperCase() + column.slice(1).replaceAll("_", " ");
+  return [h("h3", {}, title), heat(`${title} by model`, places.map((one) => [one.key, one.task.title]), lines, (key, line) => {
+    const one = places.find((place) => place.key === key);
+    const own = fact(line, one.task.code, one.task.headline, "", one.part);
+    return own && own.value !== null ? { fact: own, quality: quality(own), text: number(own.value, own.metric, own.task, false) } : null;
+  })];
+}
+
+function anatomyMap(lines) {
+  const regions = Object.keys(data.anatomy);
+  if (!regions.length) return [h("h3", {}, "Anatomy"), h("p", { class: "empty" }, data.gallery.missing || "No item of a choice or place task states its anatomy.")];
+  return [
+    h("h3", {}, "Anatomy"),
+    h("p", { class: "hint" }, "Share of right answers over choice and place items, % (strict, failures count as wrong); small: right of n. Counted for this page, without interval: regions differ in tasks and options, so compare along a row."),
+    heat("Anatomy by model", regions.map((one) => [one, ""]), lines, (key, line) => {
+      const cell = data.anatomy[key][line];
+      return cell && cell[1] ? { quality: cell[0] / cell[1], text: digits(cell[0] / cell[1], "percent"), small: `${cell[0]}/${cell[1]}`, title: `${cell[0]} of ${cell[1]} right` } : null;
+    })];
+}
+
+// Totals over what one image can tell: all scenarios, those that are determinable at least partly, those that are fully.
+function determinableTotals() {
+  const parts = [["", "all scenarios"], ["determinable!=no", "determinable or partly"], ["determinable=yes", "determinable"]];
+  const lines = scoredLines();
+  // A part that holds all items says nothing new.
+  const differs = (name, part) => lines.some((line) => {
+    const [own, whole] = [fact(line, "", name, "", part), fact(line, "", name)];
+    return own && whole && own.n !== whole.n;
+  });
+  const told = data.composites.filter((one) => parts.some(([part]) => part && differs(one.name, part)));
+  const rowsOf = told.flatMap((one) => parts.filter(([part]) => !part || differs(one.name, part)).map(([part, title]) => ({ key: `${one.name}`, title, part, name: one.name })));
+  if (!rowsOf.length) return null;
+  return [h("h3", {}, "By what one image can tell"), heat("Totals by what one image can tell", rowsOf.map((one, place) => [place, ""]), lines, (place, line) => {
+    const own = fact(line, "", rowsOf[place].name, "", rowsOf[place].part);
+    return own ? { fact: own, quality: own.value === null ? 0 : quality(own), text: number(own.value, own.metric, ""), small: own.value === null ? "" : interval(own) } : null;
+  }, (place) => [h("b", {}, rowsOf[place].key), ` ${rowsOf[place].title}`])];
 }
 
 function heatMaps() {
@@ -175,28 +219,11 @@ function heatMaps() {
     const own = fact(line, code, task(code).headline);
     return own && own.value !== null ? { fact: own, quality: quality(own), text: number(own.value, own.metric, code, false) } : null;
   });
-  const slices = [...new Set(data.facts.slice.map((one) => names[one]).filter((one) => one.startsWith("anatomy=")))].sort();
   const parts = [h("h3", {}, "Tasks"), h("p", { class: "hint" }, "Darker is better (errors turned round). Open a number for its recipe."), tasks];
   const scored = scoredLines();
-  const anatomy = Object.keys(data.anatomy);
-  if (slices.length) {
-    const rowsOf = slices.flatMap((part) => data.tasks.filter((one) => scored.some((line) => fact(line, one.code, one.headline, "", part))).map((one) => [`${part.slice(8)} ${one.code}`, "", part, one]));
-    parts.push(h("h3", {}, "Anatomy"), heat("Anatomy by model", rowsOf, scored, (key, line) => {
-      const [, , part, one] = rowsOf.find((row) => row[0] === key);
-      const own = fact(line, one.code, one.headline, "", part);
-      return own && own.value !== null ? { fact: own, quality: quality(own), text: number(own.value, own.metric, one.code, false) } : null;
-    }));
-  } else if (anatomy.length) {
-    parts.push(
-      h("h3", {}, "Anatomy"),
-      h("p", { class: "hint" }, "Share of right answers over choice and place items, % (strict, failures count as wrong); small: right of n. Counted for this page, without interval: regions differ in tasks and options, so compare along a row."),
-      heat("Anatomy by model", anatomy.map((one) => [one, ""]), scored, (key, line) => {
-        const cell = data.anatomy[key][line];
-        return cell && cell[1] ? { quality: cell[0] / cell[1], text: digits(cell[0] / cell[1], "percent"), small: `${cell[0]}/${cell[1]}`, title: `${cell[0]} of ${cell[1]} right` } : null;
-      }));
-  } else {
-    parts.push(h("h3", {}, "Anatomy"), h("p", { class: "empty" }, data.gallery.missing || "No item of a choice or place task states its anatomy."));
-  }
+  const columns = [...new Set(slices().filter((one) => one.includes("=")).map((one) => one.split(/!?=/)[0]))].sort();
+  for (const column of columns.filter((one) => one !== "determinable")) parts.push(...sliceMap(column, scored));
+  if (!columns.includes("anatomy")) parts.push(...anatomyMap(scored));
   return h("section", {}, h("h2", {}, "Where each model stands"), parts);
 }
 
@@ -226,6 +253,6 @@ function drawBoard(panel) {
       judged ? h("p", { class: "hint legend" }, h("span", {}, "Against the best baseline that does not look at the image:"), Object.entries(VERDICTS).map(([word, [glyph]]) => h("span", {}, h("i", { class: `mark ${word.split(" ")[0]}` }, glyph), word))) : null,
       boardFilters(),
       h("div", { id: "leaderboard" })),
-    ...[data.composites.length ? h("section", {}, h("h2", {}, "What the totals are made of"), totalsBlock()) : null, randomBlock(), heatMaps()].filter(Boolean));
+    ...[data.composites.length ? h("section", {}, h("h2", {}, "What the totals are made of"), totalsBlock(), determinableTotals()) : null, randomBlock(), heatMaps()].filter(Boolean));
   drawBoardTable();
 }
