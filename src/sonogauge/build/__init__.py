@@ -16,6 +16,7 @@ from sonogauge.folders import Manifest
 BUILDERS: Registry[Callable[..., Manifest]] = Registry(
     "benchmark to build",
     {
+        "fetal_gauge": "sonogauge.build.fetal_gauge.build:build_fetal_gauge",
         "synthetic": "sonogauge.benchmarks.synthetic.build:build_synthetic",
         "u2bench": "sonogauge.build.u2bench:build_u2bench",
     },

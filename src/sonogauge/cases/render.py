@@ -31,8 +31,9 @@ def draw_box(
     line: int | None = None,
     side: str = "outward",
     pad: int = 0,
+    antialias: bool = False,
 ) -> NDArray[np.uint8]:
-    """Return an RGB copy of an image with the outline of a box, without antialiasing, clipped at the border.
+    """Return an RGB copy of an image with the outline of a box, clipped at the border.
 
     Args:
         pixels: (rows, columns) or (rows, columns, 3), 8 bits.
@@ -41,6 +42,8 @@ def draw_box(
         line: width in pixels; None = `line_width`.
         side: outward leaves all pixels of the box free, inward draws the line inside it.
         pad: pixels by which the box is made larger on each side first.
+        antialias: blend where an edge of the line lies inside a pixel; without it the box is first widened to whole
+            pixels, so that every pixel is either as it was or of the colour.
 
     >>> drawn = draw_box(np.zeros((9, 9), np.uint8), {"x": 3, "y": 3, "w": 3, "h": 3}, line=1)
     >>> int((drawn[:, :, 0] == 255).sum()), drawn[4, 4].tolist()
@@ -49,9 +52,15 @@ def draw_box(
     height, width = pixels.shape[:2]
     drawn = np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels[:, :, :3].copy()
     line = line_width(width, height) if line is None else line
+    grow, shrink = (line, 0) if side == "outward" else (0, line)
+    if antialias:
+        left, top, right, bottom = box["x"] - pad, box["y"] - pad, box["x"] + box["w"] + pad, box["y"] + box["h"] + pad
+        outer = _cover(top - grow, bottom + grow, height)[:, None] * _cover(left - grow, right + grow, width)
+        inner = _cover(top + shrink, bottom - shrink, height)[:, None] * _cover(left + shrink, right - shrink, width)
+        share = (outer - inner)[:, :, None]
+        return np.asarray(np.rint(drawn * (1 - share) + np.array(colour) * share), dtype=np.uint8)
     left, top = math.floor(box["x"]) - pad, math.floor(box["y"]) - pad
     right, bottom = math.ceil(box["x"] + box["w"]) + pad, math.ceil(box["y"] + box["h"]) + pad
-    grow, shrink = (line, 0) if side == "outward" else (0, line)
     frame = np.zeros((height, width), dtype=bool)
     frame[_span(top - grow, bottom + grow), _span(left - grow, right + grow)] = True
     frame[_span(top + shrink, bottom - shrink), _span(left + shrink, right - shrink)] = False
@@ -61,3 +70,9 @@ def draw_box(
 
 def _span(start: int, stop: int) -> slice:
     return slice(max(0, start), max(0, stop))
+
+
+def _cover(start: float, stop: float, size: int) -> NDArray[np.float64]:
+    """Return the share of each of `size` pixels that lies between two places."""
+    edges = np.clip(np.arange(size + 1, dtype=np.float64), start, max(start, stop))
+    return np.diff(edges)

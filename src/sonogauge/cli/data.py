@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -124,6 +124,9 @@ def build_command(
     patients: Annotated[int | None, typer.Option(help="Number of patients, for a simulated benchmark.")] = None,
     engine: Annotated[str | None, typer.Option(help="local, ray or ray://HOST:PORT, for a recipe.")] = None,
     workers: Annotated[int | None, typer.Option(help="Threads or processes, for a recipe.", min=1)] = None,
+    parameters: Annotated[
+        Path | None, typer.Option(help="YAML file of declared parameters, for a benchmark built from cases.")
+    ] = None,
     check: Annotated[bool, typer.Option("--check", help="Refuse to write a recipe's benchmark that leaks.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -132,12 +135,20 @@ def build_command(
 
     Example: sonogauge build u2bench --data ~/u2-bench --out bench/u2
 
+    Example: sonogauge build fetal_gauge --data cases/ --out bench/fetal
+
     Example: sonogauge build recipe.yaml --data ~/scans --out bench/own
     """
     from sonogauge.build import build, build_report
 
-    options = {"max_dropped": max_dropped, "seed": seed, "patients": patients, "engine": engine, "workers": workers}
-    options["check"] = check or None
+    options: dict[str, Any] = {
+        "max_dropped": max_dropped,
+        "seed": seed,
+        "patients": patients,
+        "engine": engine,
+        "workers": workers,
+    }
+    options |= {"check": check or None, "parameters": parameters}
     given = {option: value for option, value in options.items() if value is not None}
     manifest = build(name, data, out, overwrite=overwrite, **given)
     if as_json:

@@ -1,0 +1,1 @@
+"""Fetal-Gauge-style benchmarks: planes, conformity, orientation, diagnosis and boxed structures of fetal ultrasound."""

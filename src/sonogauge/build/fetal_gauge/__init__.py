@@ -1,0 +1,1 @@
+"""Builder of Fetal-Gauge-style benchmarks from folders of fetal cases."""
