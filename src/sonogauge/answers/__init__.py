@@ -12,6 +12,7 @@ FORMS: Final[Registry[AnswerForm]] = Registry(
     {
         "choice": "sonogauge.answers.choice:FORM",
         "multi_choice": "sonogauge.answers.multi_choice:FORM",
+        "ranking": "sonogauge.answers.ranking:FORM",
         "place": "sonogauge.answers.place:FORM",
         "number": "sonogauge.answers.number:FORM",
         "text": "sonogauge.answers.text:FORM",

@@ -12,7 +12,8 @@ One function answers for all of them, so that a run of `baseline/NAME` and the r
 | oracle      | the reference                            | its first place    | the reference                      | its first text              |
 
 "Frequent" counts the training part where it knows the cell, else the very items that are scored: the row is then an
-upper bound (`is_upper_bound`). Forms that draw have their own table, see `drawing`. Ties go to the option shown first, among texts to the first in sorted order. A random
+upper bound (`is_upper_bound`). Forms that draw have their own table, see `drawing`. A ranking is three options: a
+random order, by frequency, or as offered; a random multi-choice is uniform over the non-empty sets. Ties go to the option shown first, among texts to the first in sorted order. A random
 draw depends on seed and item alone, so a subset of items gets the same replies. Other forms have no baseline (None).
 """  # noqa: E501
 
@@ -62,7 +63,10 @@ class _Seen:
 
     def add(self, item: Item) -> None:
         reference = item.reference
-        self.names.update(dict.fromkeys([*(reference.get("choices") or ()), *(reference.get("places") or ())], 1))
+        first = (reference.get("ranking") or ())[:1]
+        self.names.update(
+            dict.fromkeys([*(reference.get("choices") or ()), *(reference.get("places") or ()), *first], 1)
+        )
         if (number := reference.get("number")) is not None:
             self.numbers.append(number)
             if (limits := _limits(item)) is not None and limits[1] > limits[0]:
@@ -162,7 +166,7 @@ def format_number(value: float) -> str:
 
 def _defined(item: Item) -> bool:
     form = item.answer.form
-    if form in ("choice", "multi_choice"):
+    if form in ("choice", "multi_choice", "ranking"):
         return bool(item.answer.options)
     return form in ("place", "number", "text")
 
@@ -178,6 +182,16 @@ def _limits(item: Item) -> tuple[float, float] | None:
 
 def _most_frequent(item: Item, counts: Counter[str]) -> str:
     return max(_options(item), key=lambda option: counts[option])
+
+
+def _by_frequency(item: Item, counts: Counter[str]) -> list[str]:
+    return sorted(_options(item), key=lambda option: -counts[option])
+
+
+def _ranked(item: Item, order: Sequence[str]) -> str:
+    """Return a numbered list of the first three."""
+    letter_of = dict(zip(item.answer.options, item.answer.letters, strict=False))
+    return "\n".join(f"{place}. {letter_of.get(name, name)}" for place, name in enumerate(order[:3], start=1))
 
 
 def _most_frequent_text(texts: Counter[str]) -> str:
@@ -198,8 +212,11 @@ def _random(item: Item, past: _Past, draw: Random) -> str | None:
             limits = _limits(item)
             return None if limits is None else format_number(float(f"{draw.uniform(*limits):.6g}"))
         case "multi_choice":
-            chosen = [option for option in item.answer.options if draw.random() < 0.5]
-            return _join(item, chosen or [draw.choice(item.answer.options)])
+            # Uniform over the non-empty sets, whose expected score is known.
+            subset = draw.randrange(1, 1 << len(item.answer.options))
+            return _join(item, [option for place, option in enumerate(item.answer.options) if subset >> place & 1])
+        case "ranking":
+            return _ranked(item, draw.sample(item.answer.options, len(item.answer.options)))
         case _:
             return draw.choice(_options(item))
 
@@ -211,6 +228,8 @@ def _majority(item: Item, past: _Past, draw: Random) -> str | None:
             return _most_frequent_text(seen.texts)
         case "number":
             return format_number(median(seen.numbers)) if seen.numbers else _centre(item)
+        case "ranking":
+            return _ranked(item, _by_frequency(item, seen.names))
         case _:
             return _most_frequent(item, seen.names)
 
@@ -225,6 +244,8 @@ def _prior(item: Item, past: _Past, draw: Random) -> str | None:
             if limits is None or not seen.scaled:
                 return format_number(median(seen.numbers)) if seen.numbers else _centre(item)
             return format_number(limits[0] + median(seen.scaled) * (limits[1] - limits[0]))
+        case "ranking":
+            return _ranked(item, _by_frequency(item, seen.names))
         case _:
             return _most_frequent(item, seen.names)
 
@@ -238,6 +259,8 @@ def _constant(item: Item, past: _Past, draw: Random) -> str | None:
             return format_number(median(numbers)) if numbers else _centre(item)
         case "place":
             return CENTER
+        case "ranking":
+            return _ranked(item, item.answer.options)
         case _:
             return item.answer.options[0]
 
@@ -252,6 +275,9 @@ def _not_visible(item: Item, past: _Past, draw: Random) -> str | None:
             return None if item.answer.low is None else format_number(item.answer.low)
         case "place":
             return NOT_VISIBLE
+        case "ranking":
+            absent = absence_option(item.answer.options)
+            return _ranked(item, [absent, *(option for option in item.answer.options if option != absent)])
         case _:
             return absence_option(item.answer.options)
 
@@ -284,6 +310,8 @@ def _oracle(item: Item, past: _Past, draw: Random) -> str | None:
             return _first(reference.get("places"))
         case "multi_choice":
             return _join(item, list(reference.get("choices") or ()))
+        case "ranking":
+            return _ranked(item, reference.get("ranking") or ())
         case _:
             return _first(reference.get("choices"))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -65,19 +66,61 @@ class _ChoiceCounter:
 
 
 class _MultiChoiceCounter:
-    """Statistic `hits`: the set of options given equals the set of right ones."""
+    """Statistics `hits` (the set of options given equals the set of right ones) and `sets` (`metrics.multi_choice`)."""
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
-        self._hits: list[float] = []
+        self._sets: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
 
     def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
-        hit = float(parsed.valid and set(parsed.value) == set(item.reference["choices"]))
-        self._hits.append(hit)
-        return {"correct": hit}
+        from sonogauge.metrics.multi_choice import set_score_of
+
+        given, right = tuple(parsed.value) if parsed.valid else (), tuple(item.reference["choices"])
+        self._sets.append((given, right))
+        return {
+            "correct": float(set(given) == set(right)),
+            "set_score": set_score_of(given, right),
+            "over_answer": float(len(given) > len(right)),
+            "under_answer": float(0 < len(given) < len(right)),
+        }
 
     def take(self) -> dict[str, Array]:
-        hits, self._hits = np.array(self._hits, dtype=np.float64), []
-        return {"hits": np.stack([hits, np.ones_like(hits)], axis=-1)}
+        from sonogauge.metrics.multi_choice import SAME, set_statistics
+
+        pairs, self._sets = self._sets, []
+        rows = set_statistics([given for given, _ in pairs], [right for _, right in pairs])
+        return {"hits": _with_count(rows[:, SAME]), "sets": rows}
+
+
+class _RankingCounter:
+    """Statistics `hits` (a reference at rank 1 is named first) and `ranked` (`metrics.ranking`).
+
+    The references lie in `ranking`, best first; `meta` holds their fused `weights` and `ranks`, in the same order.
+    Without them the order itself is the reference: only its first entry is at rank 1, weights are 1/rank.
+    """
+
+    def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
+        self._values: list[dict[str, float]] = []
+
+    def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
+        from sonogauge.metrics.ranking import ranking_values
+
+        names = tuple(item.reference["ranking"])
+        ranks = [int(one) for one in item.meta.get("ranks", "").split()] or list(range(1, len(names) + 1))
+        weights = [float(one) for one in item.meta.get("weights", "").split()] or [1.0 / rank for rank in ranks]
+        if not len(names) == len(ranks) == len(weights) > 0:
+            raise IndexError(f"{len(names)} names, {len(ranks)} ranks and {len(weights)} weights")
+        first = {name for name, rank in zip(names, ranks, strict=True) if rank == min(ranks)}
+        given = tuple(parsed.value) if parsed.valid else ()
+        values = ranking_values(given, first, dict(zip(names, weights, strict=True)))
+        self._values.append(values)
+        return {"correct": values["top_1"], **values}
+
+    def take(self) -> dict[str, Array]:
+        from sonogauge.metrics.ranking import TOP_1, ranked_statistics
+
+        rows = ranked_statistics(self._values)
+        self._values = []
+        return {"hits": _with_count(rows[:, TOP_1]), "ranked": rows}
 
 
 class _PlaceCounter:
@@ -238,13 +281,11 @@ def _with_count(scores: Array) -> Array:
     return np.stack([scores, np.ones_like(scores)], axis=-1)
 
 
-def _drawing(name: str) -> Callable[[AnswerSpec, dict[str, Any]], Counter]:
-    """Return the maker of a counter of `score.grounded`, imported when the first item of its form is counted."""
+def _drawing(name: str, module: str = "grounded") -> Callable[[AnswerSpec, dict[str, Any]], Counter]:
+    """Return the maker of a counter of a module of `score`, imported when the first item of its form is counted."""
 
     def make(spec: AnswerSpec, parameters: dict[str, Any]) -> Counter:
-        from sonogauge.score import grounded
-
-        counter: Counter = getattr(grounded, name)(spec, parameters)
+        counter: Counter = getattr(import_module(f"sonogauge.score.{module}"), name)(spec, parameters)
         return counter
 
     return make
@@ -253,9 +294,12 @@ def _drawing(name: str) -> Callable[[AnswerSpec, dict[str, Any]], Counter]:
 COUNTERS: Final[dict[str, Callable[[AnswerSpec, dict[str, Any]], Counter]]] = {
     "choice": _ChoiceCounter,
     "multi_choice": _MultiChoiceCounter,
+    "ranking": _RankingCounter,
     "place": _PlaceCounter,
     "number": _NumberCounter,
     "text": _TextCounter,
+    "box": _drawing("BoxCounter", "box_counter"),
+    "point": _drawing("PointCounter", "box_counter"),
     "mask": _drawing("MaskCounter"),
     "grounded": _drawing("GroundedCounter"),
     "grounded_report": _drawing("ReportCounter"),

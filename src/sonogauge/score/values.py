@@ -84,7 +84,7 @@ def cell_values(
 
 def _chance(cell: Cell, name: str, metric: Metric | None) -> float | None:
     """Return the value that answers without knowledge of the items are expected to have, where it is defined."""
-    if name == "accuracy":
+    if name in ("accuracy", "set_score", "top_1"):
         return cell.chance / cell.n if cell.n and cell.chance else None
     if name == "balanced_accuracy" and "confusion" in cell.sums and cell.options:
         # Uniform over the options on offer, whichever of them have items.
