@@ -19,6 +19,7 @@ BUILDERS: Registry[Callable[..., Manifest]] = Registry(
         "fetal_gauge": "sonogauge.build.fetal_gauge.build:build_fetal_gauge",
         "synthetic": "sonogauge.benchmarks.synthetic.build:build_synthetic",
         "u2bench": "sonogauge.build.u2bench:build_u2bench",
+        "exported": "sonogauge.export.back:build_exported",
     },
     group="sonogauge.builders",
 )

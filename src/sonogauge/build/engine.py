@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -88,6 +89,7 @@ class RayEngine:
                 ray.init(address=address, **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise BadInput(f"no Ray cluster ({error})", field="engine", fix="give ray://HOST:PORT") from error
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
         context = ray.data.DataContext.get_current()
         context.enable_progress_bars = False
         context.execution_options.preserve_order = True
