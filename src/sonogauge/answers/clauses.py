@@ -31,7 +31,26 @@ _SUPPOSE_CLOSE: Final = tuple(word for word in _SUPPOSE_WORDS if " " in word or 
 _DOUBT: Final = frozenset(cues.words(cues.DOUBT))
 _THAT: Final = frozenset(("that", "if", "whether"))
 _DETERMINERS: Final = frozenset(("the", "a", "your", "my", "that", "this"))
-_WINDOW: Final = 72
+NEGATION_WINDOW: Final = 72
+SUPPOSITION_WINDOW: Final = 32
+# One of these words is in any ASCII text with a negation (or "n't" is), or with a supposition.
+_NEGATION_WORDS: Final = frozenset(word.split()[0] for word in _NEGATE)
+_SUPPOSITION_WORDS: Final = frozenset(word.split()[-1] for word in _SUPPOSE)
+
+
+def may_negate(low: str, words: list[str]) -> bool:
+    """Whether a negation can stand in an ASCII text, given its words (runs of letters, digits and underscores)."""
+    return not _NEGATION_WORDS.isdisjoint(words) or "n't" in low
+
+
+def may_suppose(words: list[str]) -> bool:
+    """Whether a supposition can stand in an ASCII text, given its words."""
+    return not _SUPPOSITION_WORDS.isdisjoint(words)
+
+
+def whole_words(low: str, at: int, window: int, count: int) -> bool:
+    """Whether the last words of the window before a position are whole: the window's edge may cut the first one."""
+    return at <= window or low.count(" ", at - window, at) > count
 
 
 def _clause(window: str) -> str:
@@ -52,7 +71,7 @@ def _last_words(text: str, count: int) -> list[str]:
 
 def negated_at(low: str, at: int, blank: Sequence[tuple[int, int]] = ()) -> bool:
     """Whether a negation stands up to four words before a position, in the same clause; `blank` spans do not count."""
-    window = low[max(0, at - _WINDOW) : at]
+    window = low[max(0, at - NEGATION_WINDOW) : at]
     # Most mentions have no negation near them: look for one before looking for the clause.
     if not _holds_negation(_last_words(window, 5)) and (
         window.isascii() or not any(cue in window[-6:] for cue in _NEGATE_CLOSE)
@@ -85,7 +104,7 @@ def _holds_negation(tokens: list[str]) -> bool:
 
 def doubted(low: str, at: int) -> bool:
     """Whether a negated verb of opinion stands directly before a position ("I do not think it is")."""
-    tokens = _last_words(low[max(0, at - _WINDOW) : at], 5)
+    tokens = _last_words(low[max(0, at - NEGATION_WINDOW) : at], 5)
     while tokens and tokens[-1] in _THAT:
         tokens.pop()
     return bool(tokens) and tokens[-1] in _DOUBT and _holds_negation(tokens[:-1])
@@ -93,7 +112,7 @@ def doubted(low: str, at: int) -> bool:
 
 def supposed(low: str, at: int) -> bool:
     """Whether a word of supposition ("if", "whether") stands directly before a position."""
-    window = low[max(0, at - 32) : at]
+    window = low[max(0, at - SUPPOSITION_WINDOW) : at]
     for word in _SUPPOSE_WORDS:
         if word in window:
             break

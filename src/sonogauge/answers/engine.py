@@ -7,11 +7,22 @@ are linear in the length of the reply.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sonogauge.answers import cues
-from sonogauge.answers.clauses import doubted, filler_end, negated_at, supposed
+from sonogauge.answers.clauses import (
+    NEGATION_WINDOW,
+    SUPPOSITION_WINDOW,
+    doubted,
+    filler_end,
+    may_negate,
+    may_suppose,
+    negated_at,
+    supposed,
+    whole_words,
+)
 from sonogauge.answers.cues import is_word
 from sonogauge.answers.normalise import clean, strip_edges
 from sonogauge.answers.vocabulary import Vocabulary
@@ -36,6 +47,7 @@ _NEGATE_AFTER: Final = re.compile(
     + cues.any_of(cues.words(cues.NEGATE_AFTER))
     + ")"
 )
+_BEFORE_NEGATE_AFTER: Final = frozenset(" \"')]")
 _NEGATE_SUFFIX: Final = cues.words(cues.NEGATE_SUFFIX)
 _COMPOUND: Final = re.compile(r"[ -]?(?:" + cues.any_of(cues.words(cues.LETTER_COMPOUND)) + ")")
 _AFTER_LETTER: Final = re.compile(r" ?(?:" + cues.any_of(cues.words(cues.AFTER_LETTER)) + ")")
@@ -58,8 +70,8 @@ _CUES: Final = tuple(
     for table, kind in ((cues.DECLARE, _DIRECT), (cues.DECLARE_NOUN, _NOUN), (cues.DECLARE_WEAK, _WEAK))
     for cue in cues.words(table)
 )
-# In ASCII text a cue stands between characters of no word, so its first word, or that of one with "s" behind it, is
-# among the words of the text: a look that rules out nearly all cues at once.
+# In ASCII text a cue stands between characters of no word, so its first word, perhaps with "s" behind it, is among the
+# words of the text: a look that rules out nearly all cues at once.
 _WORD: Final = re.compile(r"\w+")
 _NO_WORD: Final = {code: " " for code in range(128) if not is_word(chr(code))}
 
@@ -78,11 +90,11 @@ _CUES_OF: Final = _cues_by_word()
 _CUE_WORDS: Final = frozenset(_CUES_OF)
 
 
-def _cues_in(low: str) -> list[tuple[str, str]]:
+def _cues_in(low: str, words: list[str] | None) -> list[tuple[str, str]]:
     """Return the declaration cues that a lower-case text may hold, in the order of the tables."""
-    if not low.isascii():
+    if words is None:
         return [one for one in _CUES if one[0] in low]
-    found = _CUE_WORDS.intersection(low.translate(_NO_WORD).split())
+    found = _CUE_WORDS.intersection(words)
     if not found:
         return []
     return [_CUES[number] for number in sorted({number for word in found for number in _CUES_OF[word]})]
@@ -101,8 +113,7 @@ class _Listing:
         return {index for _, index in self.found}
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """What a reply says: indices of the options it names, or the reason why it names none."""
 
     found: frozenset[int]
@@ -113,7 +124,7 @@ def _phrase_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, int] | N
     """Return (end, option) of the longest option text that starts at a position."""
     if at and is_word(low[at - 1]) and is_word(low[at : at + 1] or " "):
         return None
-    for phrase, index, in_passing in vocabulary.phrases:
+    for phrase, index, in_passing in vocabulary.phrases_from.get(low[at : at + 1], ()):
         if not low.startswith(phrase, at):
             continue
         end = at + len(phrase)
@@ -193,6 +204,8 @@ def _listing_at(low: str, at: int, vocabulary: Vocabulary) -> _Listing:
             break
         listing.end, places = one
         listing.found += places
+        if listing.end + 1 >= len(low):
+            break
         joiner = _JOINER.match(low, listing.end)
         if joiner is None:
             break
@@ -219,8 +232,16 @@ class _Reader:
         self.text = text
         self.low = text.lower()
         self.vocabulary = vocabulary
+        # The words of ASCII text rule out most cues at once; None for other text.
+        self.words = self.low.translate(_NO_WORD).split() if text.isascii() else None
+        self.may_negate = self.words is None or may_negate(self.low, self.words)
+        self.may_suppose = self.words is None or may_suppose(self.words)
         self.refusals = cues.refusals(self.low)
-        self.scopes = [(span.start, self._sentence_end(span.end)) for span in self.refusals[:_MOST_REFUSALS]]
+        self.scopes = (
+            [(span.start, self._sentence_end(span.end)) for span in self.refusals[:_MOST_REFUSALS]]
+            if self.refusals
+            else []
+        )
         # Positions of options that a supposition or a negated declaration takes back.
         self.void: set[int] = set()
         self.void_reason: str | None = None
@@ -237,7 +258,7 @@ class _Reader:
         low = self.low
         best: _Listing | None = None
         best_at = -1
-        for cue, kind in _cues_in(low):
+        for cue, kind in _cues_in(low, self.words):
             at = low.rfind(cue)
             for _ in range(_MOST_CUES):
                 if at < 0:
@@ -287,8 +308,8 @@ class _Reader:
 
     def _accept(self, listing: _Listing, kind: str, at: int) -> _Listing | None:
         low = self.low
-        doubt = doubted(low, at) if kind == _WEAK else negated_at(low, at)
-        if doubt or supposed(low, at):
+        doubt = doubted(low, at) if kind == _WEAK else self._negated(at)
+        if doubt or self._supposed(at):
             self.void.update(position for position, _ in listing.found)
             if doubt:
                 self.void_reason = "negated"
@@ -298,9 +319,20 @@ class _Reader:
             return None
         if kind == _WEAK and low[first].isdigit() and not _LIST_END.match(low, listing.end):
             return None
-        if _NEGATE_AFTER.match(low, listing.end):
-            return None
-        return listing
+        return None if self._negated_behind(listing.end) else listing
+
+    def _negated(self, at: int, blank: Sequence[tuple[int, int]] = ()) -> bool:
+        if not self.may_negate and whole_words(self.low, at, NEGATION_WINDOW, 5):
+            return False
+        return negated_at(self.low, at, blank)
+
+    def _supposed(self, at: int) -> bool:
+        if not self.may_suppose and whole_words(self.low, at, SUPPOSITION_WINDOW, 3):
+            return False
+        return supposed(self.low, at)
+
+    def _negated_behind(self, end: int) -> bool:
+        return self.low[end : end + 1] in _BEFORE_NEGATE_AFTER and _NEGATE_AFTER.match(self.low, end) is not None
 
     def mentions(self) -> list[tuple[int, int, int]]:
         """Return (start, end, option) of all whole-phrase mentions, longest phrases first, sorted by position."""
@@ -356,7 +388,7 @@ class _Reader:
             near = blank[max(0, number - 8) : number]
             if start in self.void:
                 negated += self.void_reason is not None
-            elif negated_at(low, start, near) or low.startswith(_NEGATE_SUFFIX, end) or _NEGATE_AFTER.match(low, end):
+            elif self._negated(start, near) or low.startswith(_NEGATE_SUFFIX, end) or self._negated_behind(end):
                 negated += 1
             else:
                 if kept.found and index != kept.found[-1][1]:

@@ -21,7 +21,7 @@ class Vocabulary:
     """What a reply to one kind of item may say.
 
     options: exact option strings; exact: option string -> index; whole: folded reply -> index.
-    phrases: (lower-case phrase, index, counts in passing), longest first.
+    phrases: (lower-case phrase, index, counts in passing), longest first; phrases_from: the same by first character.
     passing: the phrases that count in passing; letters: lower-case letter -> index; starts: first characters of all.
     negative: whether a phrase holds a negation of its own ("not visible").
     """
@@ -30,6 +30,7 @@ class Vocabulary:
     exact: Mapping[str, int]
     whole: Mapping[str, int]
     phrases: tuple[tuple[str, int, bool], ...]
+    phrases_from: Mapping[str, tuple[tuple[str, int, bool], ...]]
     passing: tuple[tuple[str, int], ...]
     letters: Mapping[str, int]
     starts: frozenset[str]
@@ -99,6 +100,7 @@ def compile_vocabulary(
         exact={option: index for index, option in enumerate(options)},
         whole={key: next(iter(found)) for key, found in whole.items() if key and len(found) == 1},
         phrases=phrases,
+        phrases_from={first: tuple(one for one in phrases if one[0][0] == first) for first in {p[0] for p in known}},
         passing=tuple((phrase, index) for phrase, index, in_passing in phrases if in_passing),
         letters=by_letter,
         starts=frozenset({phrase[0] for phrase in known} | set(by_letter)),
