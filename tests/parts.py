@@ -43,4 +43,8 @@ PARTS: Final[dict[str, str]] = {
     "inspect": "benchmarks as tasks of Inspect, its logs as replies, runs as its logs",
     "docs": "documentation that builds without warnings and shows commands that exist",
     "command line": "commands, exit codes, one-line errors, start-up time",
+    "recipes": "image sets to a benchmark: vocabulary, quality, splits, sampling, questions, drawn boxes, plan",
+    "leakage audit": "groups, same pixels and near copies in two parts, with the recall measured",
+    "engines": "the same stages on threads and on a Ray cluster; killed workers and killed commands",
+    "export": "a benchmark for other tools and back; what may not be passed on stays",
 }
