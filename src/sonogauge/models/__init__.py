@@ -25,6 +25,7 @@ MODELS: Final[Registry[Callable[..., Model | Reader]]] = Registry(
         "openai": "sonogauge.models.openai:OpenAIModel",
         "openai-api": "sonogauge.models.openai:OpenAIModel",
         "local": "sonogauge.models.local:LocalModel",
+        "agent": "sonogauge.models.agents:make_agent",
     },
     group="sonogauge.models",
 )

@@ -75,10 +75,10 @@ class LocalModel:
             raise BadInput(f"cannot open {name} ({detail})", fix="name a folder or a model of the hub") from error
         self._torch, self._device, self._batch_size = torch, device, batch_size
         self.name = name
-        self.revision = revision or _fingerprint(Path(where))
+        self.revision = revision or fingerprint(Path(where))
         # Batch size and device stay out: they may change between the parts of a run.
         self.options: Mapping[str, Any] = {"dtype": dtype} | (
-            {"adapter": adapter, "adapter_revision": _fingerprint(Path(adapter))} if adapter else {}
+            {"adapter": adapter, "adapter_revision": fingerprint(Path(adapter))} if adapter else {}
         )
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="model")
         self._waiting: list[tuple[Request, asyncio.Future[Outcome]]] = []
@@ -191,7 +191,7 @@ def _line(error: BaseException) -> str:
     return " ".join(f"{type(error).__name__} {error}".split())[:300]
 
 
-def _fingerprint(folder: Path) -> str:
+def fingerprint(folder: Path) -> str:
     """Return a hash of a folder's file names and sizes and its small files; empty for a name of the hub."""
     if not folder.is_dir():
         return ""
