@@ -19,13 +19,19 @@ BUILDERS: Registry[Callable[..., Manifest]] = Registry(
         "fetal_gauge": "sonogauge.build.fetal_gauge.build:build_fetal_gauge",
         "synthetic": "sonogauge.benchmarks.synthetic.build:build_synthetic",
         "u2bench": "sonogauge.build.u2bench:build_u2bench",
+        "ultrag": "sonogauge.benchmarks.ultrag.build:build_ultrag",
         "exported": "sonogauge.export.back:build_exported",
     },
     group="sonogauge.builders",
 )
 
 REPORTS: Registry[Callable[[Manifest], list[str]]] = Registry(
-    "build report", {"u2bench": "sonogauge.build.u2_counts:import_report"}, group="sonogauge.build_reports"
+    "build report",
+    {
+        "u2bench": "sonogauge.build.u2_counts:import_report",
+        "ultrag": "sonogauge.benchmarks.ultrag.build:report_lines",
+    },
+    group="sonogauge.build_reports",
 )
 
 

@@ -47,6 +47,8 @@ class SourceFacts(_Strict):
     sources: tuple[str, ...] = Field(default=(), alias="import")
     values: dict[str, str] = Field(default_factory=dict)
     rename: dict[str, str] = Field(default_factory=dict)  # canonical name as labelled -> what the masks show
+    # Labels by which a case says that it shows no target; without masks and without such a label it is unlabelled.
+    negatives: dict[str, tuple[str, ...]] = Field(default={"pathology": ("normal",)})
     unseen: bool = False  # not in the training data of UltraSAM3
     known_issues: tuple[str, ...] = ()
 
@@ -124,11 +126,19 @@ def load_categories() -> Mapping[str, Category]:
     return {one.name: one for one in sorted(found, key=lambda one: one.name)}
 
 
+@lru_cache(maxsize=1)
+def all_categories() -> Mapping[str, Category]:
+    """Return the 13 categories and those that are no part of the benchmark (`others/`: the simulated images)."""
+    folder = files("sonogauge.benchmarks.ultrag") / "others"
+    others = [Category.model_validate(yaml.safe_load(one.read_text("utf-8"))) for one in folder.iterdir()]
+    return {**load_categories(), **{one.name: one for one in sorted(others, key=lambda one: one.name)}}
+
+
 def load_category(name: str) -> Category:
     """Return a category; raise BadInput for an unknown name."""
-    found = load_categories().get(name)
+    found = all_categories().get(name)
     if found is None:
-        raise BadInput(f"no category '{name}'", fix="known: " + ", ".join(load_categories()))
+        raise BadInput(f"no category '{name}'", fix="known: " + ", ".join(all_categories()))
     return found
 
 
@@ -140,7 +150,7 @@ def category_of_source(name: str) -> tuple[Category, str] | None:
     ('Fetal', 'HC')
     """
     key = normalise(name)
-    for category in load_categories().values():
+    for category in all_categories().values():
         for source, facts in category.sources.items():
             if key == normalise(source) or key in map(normalise, facts.sources):
                 return category, source

@@ -1,0 +1,180 @@
+"""The `published` protocol: the reference scoring with its faults, as plain values without intervals.
+
+Failures (request errors, no JSON, no object, a report that is no list) leave the mean; a readable object whose mask is
+missing or unreadable counts as an empty mask. Items are averaged by image, images by source. Coordinates are pixels of
+the original image for every model; forms that the reference scorer does not read (pictures, points, phrases, cells)
+are unreadable. Run-length codes are read, since agents write them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from sonogauge.answers import AnswerSpec, Parsed
+from sonogauge.answers.convention import Convention
+from sonogauge.answers.drawn import Drawn, Shown, draw_shown
+from sonogauge.answers.grounded_report import DrawnReport, DrawnSentence
+from sonogauge.answers.grounded_report import parse as parse_report
+from sonogauge.answers.mask import MARK, read_grounded
+from sonogauge.benchmarks.spec import Scenario, Task
+from sonogauge.benchmarks.ultrag import semantics, text_scores
+from sonogauge.benchmarks.ultrag.vocabulary import vocabulary_of
+from sonogauge.items import Item
+from sonogauge.metrics.masks import iou_dice, overlaps, union_row
+
+READ: Final = frozenset({"polygon", "box", "rle"})
+_PIXEL: Final = Convention()
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedItem:
+    """One reply as the reference code sees it; `counted`: whether it enters the mean."""
+
+    prediction: Any
+    reason: str | None = None
+    counted: bool = True
+    values: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PublishedCell:
+    """One task on one source: items in the order of the pairs, metrics as fractions (None where nothing counted)."""
+
+    items: tuple[PublishedItem, ...]
+    metrics: Mapping[str, float | None]
+    n: int
+    valid: int
+    excluded: int
+
+
+def score_cell(task: Task, scenario: Scenario, pairs: Sequence[tuple[Item, str, str | None]]) -> PublishedCell:
+    """Score the replies to one task on one source."""
+    score = {"mask": _mask, "grounded": _grounded, "grounded_report": _report}[task.form]
+    found = [_item(score, *pair) for pair in pairs]
+    usable = [item for item, _, _ in pairs if item.reference_state == "ok"]
+    by_image: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for (item, _, _), one in zip(pairs, found, strict=True):
+        if one.counted:
+            for name, value in one.values.items():
+                by_image[item.meta.get("sample_id", item.item_id)][name].append(value)
+    names = [name for name in task.metrics if any(name in own for own in by_image.values())]
+    metrics: dict[str, float | None] = {}
+    for name in names:
+        means = [sum(own[name]) / len(own[name]) for own in by_image.values() if own.get(name)]
+        metrics[name] = sum(means) / len(means)
+    valid = sum(one.counted for one in found)
+    return PublishedCell(tuple(found), metrics, len(usable), valid, len(pairs) - len(usable))
+
+
+def _item(score: Any, item: Item, status: str, text: str | None) -> PublishedItem:
+    if item.reference_state != "ok":
+        return PublishedItem(None, None, counted=False)
+    if status != "ok":
+        return PublishedItem(None, {"error": "error", "truncated": "truncated"}.get(status, "missing"), counted=False)
+    found: PublishedItem = score(item, text or "")
+    return found
+
+
+def _draw(shown: Shown, answer: str, size: tuple[int, int], name: str = "predicted") -> Drawn:
+    """Draw what the reference scorer reads; anything else is an empty mask with its fault."""
+    if any(shape.kind not in READ for shape in shown.shapes):
+        shown = Shown(fault="format")
+    return draw_shown(shown, answer, size, _PIXEL, None, name)
+
+
+def _size(item: Item) -> tuple[int, int]:
+    size = item.image_size
+    if size is None:
+        raise ValueError(f"no image size for item {item.item_id}")
+    return size
+
+
+def _pair(item: Item, masks: Sequence[Mapping[str, Any]], drawn: Drawn) -> tuple[float, float]:
+    reference = union_row(list(masks), _size(item))
+    iou, dice = iou_dice(overlaps([reference], [drawn.mask])[0])
+    return float(iou), float(dice)
+
+
+def _read(item: Item, text: str, need_answer: bool) -> tuple[Parsed, Drawn | None]:
+    found = read_grounded(text, need_answer=False)
+    return found, _draw(found.value.shown, found.value.answer, _size(item)) if found.valid else None
+
+
+def _mask(item: Item, text: str) -> PublishedItem:
+    found, drawn = _read(item, text, need_answer=False)
+    if drawn is None:
+        return PublishedItem(None, found.reason, counted=False)
+    masks = item.reference["masks"]
+    iou, dice = _pair(item, masks, drawn)
+    marked = float((MARK in drawn.answer) == bool(masks))
+    return PublishedItem(drawn, drawn.fault, values={"iou": iou, "dice": dice, "giou": iou, "seg_mark": marked})
+
+
+def _grounded(item: Item, text: str) -> PublishedItem:
+    found, drawn = _read(item, text, need_answer=True)
+    if drawn is None:
+        return PublishedItem(None, found.reason, counted=False)
+    kind = item.meta.get("answer_type", "open")
+    reference = str(item.reference["texts"][0])
+    right = semantics.answer_right(kind, reference, drawn.answer, vocabulary_of(item.meta), strict=False)
+    iou, dice = _pair(item, item.reference["masks"], drawn)
+    values = {"acc": float(right), f"acc_{kind}": float(right), "iou": iou, "dice": dice, "giou": iou}
+    if item.meta.get("requires_grounding", "1") == "1" and item.reference["masks"]:
+        values["g_acc"] = float(right and iou > 0.5)
+        values["acc_grounded"] = float(right)
+    return PublishedItem(drawn, drawn.fault, values=values)
+
+
+def _report(item: Item, text: str) -> PublishedItem:
+
+    found = parse_report(text, AnswerSpec("grounded_report"))
+    if not found.valid:
+        return PublishedItem(None, found.reason, counted=False)
+    types = json.loads(item.meta["finding_types"])
+    reference = semantics.Text(
+        tuple((str(one["text"]), str(kind)) for one, kind in zip(item.reference["sentences"], types, strict=True))
+    )
+    predicted = semantics.Text(tuple((one.text, one.finding_type) for one in found.value.sentences))
+    theirs, ours = reference.whole, predicted.whole
+    flags = semantics.flags(reference, predicted, vocabulary_of(item.meta), strict=False)
+    values = {"rouge_l_beta1": text_scores.rouge_l(theirs, ours), "meteor_exact": text_scores.meteor(theirs, ours)}
+    values |= {f"bleu_{order}": one for order, one in enumerate(text_scores.bleu(theirs, ours), start=1)}
+    values |= {f"sem_{name}": float(right) for name, right in flags.items()}
+    if flags:
+        values["sem_acc"] = sum(flags.values()) / len(flags)
+    values |= _set_scores({kind for _, kind in reference.parts}, {kind for _, kind in predicted.parts if kind})
+    drawn = DrawnReport(
+        tuple(
+            DrawnSentence(
+                one.section, one.text, one.finding_type, _draw(one.shown, one.text, _size(item), f"p{number}")
+            )
+            for number, one in enumerate(found.value.sentences, start=1)
+        )
+    )
+    scores = _sentence_scores(item, types, drawn)
+    if scores:
+        values["report_grounding"] = sum(scores) / len(scores)
+        values["report_recall_50"] = sum(one > 0.5 for one in scores) / len(scores)
+    return PublishedItem(drawn, values=values)
+
+
+def _set_scores(wanted: set[str], given: set[str]) -> dict[str, float]:
+    shared = len(wanted & given)
+    precision, recall = shared / len(given) if given else 0.0, shared / len(wanted) if wanted else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if shared else 0.0
+    return {"finding_precision": precision, "finding_recall": recall, "finding_f1": f1}
+
+
+def _sentence_scores(item: Item, types: Sequence[str], report: DrawnReport) -> list[float]:
+    masks = {str(mask["mask_id"]): mask for mask in item.reference["masks"]}
+    drawn = {one.finding_type: one.drawn for one in report.sentences}
+    scores = []
+    for sentence, kind in zip(item.reference["sentences"], types, strict=True):
+        if sentence["mask_ids"] and semantics.is_spatial(kind):
+            own = drawn.get(kind)
+            scores.append(_pair(item, [masks[name] for name in sentence["mask_ids"]], own)[0] if own else 0.0)
+    return scores
