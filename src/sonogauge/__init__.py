@@ -1,6 +1,7 @@
 """Build, run, score and compare ultrasound benchmarks for vision-language models.
 
-The public functions are loaded on first use: `import_cases`, `build`, `run`, `score`, `compare`, `report`.
+The public functions are loaded on first use: `import_cases`, `build`, `run`, `score`, `compare`, `analyse`,
+`report`.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from sonogauge._errors import BadInput
+    from sonogauge.analyses import analyse
     from sonogauge.build import build
     from sonogauge.compare import compare
     from sonogauge.report import report
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "BadInput": "sonogauge._errors",
+    "analyse": "sonogauge.analyses",
     "build": "sonogauge.build",
     "compare": "sonogauge.compare",
     "import_cases": "sonogauge.sources.importer",
@@ -29,7 +32,7 @@ _PUBLIC = {
     "score": "sonogauge.score",
 }
 
-__all__ = ["BadInput", "__version__", "build", "compare", "import_cases", "report", "run", "score"]
+__all__ = ["BadInput", "__version__", "analyse", "build", "compare", "import_cases", "report", "run", "score"]
 
 
 def __getattr__(name: str) -> Any:

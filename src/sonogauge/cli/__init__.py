@@ -13,6 +13,7 @@ from sonogauge.cli import building as building
 from sonogauge.cli import answering as answering
 from sonogauge.cli import results as results
 from sonogauge.cli import comparing as comparing
+from sonogauge.cli import analysing as analysing
 from sonogauge.cli import demonstration as demonstration
 
 BAD_INPUT: Final = 2

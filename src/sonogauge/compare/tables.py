@@ -25,7 +25,7 @@ def view_comparison(document: Mapping[str, Any]) -> View:
     if "ablation" in document:
         ablation = document["ablation"]
         facts += [("ablation", ablation["name"]), ("definition", ablation["definition"])]
-        tables = [_declared(one) for one in ablation["tables"]]
+        tables = [declared_table(one) for one in ablation["tables"]]
     else:
         facts += [
             ("correction", document["correction"]),
@@ -224,7 +224,8 @@ def _left_out(document: Mapping[str, Any]) -> Table:
     return Table.of("left_out", "Ranks without one data set", columns, rows, notes if tried else [])
 
 
-def _declared(one: Mapping[str, Any]) -> Table:
+def declared_table(one: Mapping[str, Any]) -> Table:
+    """Return a table of a report from a table as data (`ablations.base.table`)."""
     columns = [Column(facts["title"], right=bool(facts["unit"])) for facts in one["columns"]]
     rows = []
     for row in one["rows"]:

@@ -40,6 +40,15 @@ def item_hash(item: Mapping[str, Any], images: Sequence[str]) -> str:
     return canonical_hash({"item": dict(item), "images": list(images)})
 
 
+def canary_of(content_hash: str) -> str:
+    """Return the canary of a benchmark by its content hash.
+
+    >>> canary_of("") == canary_of(""), canary_of("a") == canary_of("b")
+    (True, False)
+    """
+    return f"sonogauge canary {uuid.uuid5(_CANARY_SPACE, content_hash)}"
+
+
 class Content:
     """A benchmark seen by an export; a context manager that closes the cases table.
 
@@ -125,7 +134,7 @@ class Content:
     @property
     def canary(self) -> str:
         """A string that a model which was trained on these files may know; the same for the same benchmark."""
-        return f"sonogauge canary {uuid.uuid5(_CANARY_SPACE, self.folder.manifest.hash)}"
+        return canary_of(self.folder.manifest.hash)
 
     def write_withheld(self, out: Path) -> None:
         """Write the recipe of the items that may not be passed on, one JSON line each."""
