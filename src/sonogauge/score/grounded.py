@@ -53,7 +53,7 @@ class Rows:
         """Add the statistics of one item, weighed by the items of its image."""
         self._items.append(
             {
-                name: [value / float(item.meta.get(_SHARES[name], 1) or 1) for value in row] if name in _SHARES else row
+                name: [value / max(1.0, float(item.meta.get(_SHARES[name], 1))) for value in row] if name in _SHARES else row
                 for name, row in found.items()
             }
         )
