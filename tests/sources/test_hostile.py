@@ -60,7 +60,7 @@ def test_a_bomb_as_a_mask(tmp_path: Path) -> None:
 def test_a_volume_bomb(tmp_path: Path) -> None:
     import gzip
 
-    require_extra("medical", "SimpleITK")
+    require_extra("test", "SimpleITK")
     folder = tmp_path / "data"
     folder.mkdir()
     head = bytearray(352)
@@ -72,6 +72,18 @@ def test_a_volume_bomb(tmp_path: Path) -> None:
     head[344:348] = b"n+1\0"
     (folder / "a.nii.gz").write_bytes(gzip.compress(bytes(head)))
     _refused("volume", folder, "unusable size")
+
+
+@pytest.mark.parametrize("name", ["../secret.raw", "/etc/passwd", "LIST", "%03d.raw 0 1 1", "none.raw"])
+def test_a_volume_whose_values_lie_elsewhere(tmp_path: Path, name: str) -> None:
+    require_extra("test", "SimpleITK")
+    (tmp_path / "secret.raw").write_bytes(b"\1" * 64)
+    head = "ObjectType = Image\nNDims = 2\nDimSize = 8 8\nElementType = MET_UCHAR\nElementDataFile = "
+    write(tmp_path / "data" / "a.mhd", head + name + "\n")
+    _refused("volume", tmp_path / "data", "values lie in another folder")
+    (tmp_path / "data" / "secret.raw").symlink_to("../secret.raw")
+    write(tmp_path / "data" / "a.mhd", head + "secret.raw\n")
+    _refused("volume", tmp_path / "data", "link that leads out|values lie in another folder")
 
 
 def test_a_mat_file_that_unpacks_to_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

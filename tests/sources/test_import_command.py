@@ -179,11 +179,11 @@ def test_get_asks_for_the_licence_first(tmp_path: Path) -> None:
 
 
 def test_a_missing_extra_is_one_clear_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("av", "pydicom", "SimpleITK", "h5py"):
+    for module in ("av", "pydicom", "nibabel", "h5py"):
         monkeypatch.setitem(sys.modules, module, None)
     folder = tmp_path / "data"
     folder.mkdir()
-    for name, kind in (("a.mp4", "video"), ("a.dcm", "dicom"), ("a.mha", "volume")):
+    for name, kind in (("a.mp4", "video"), ("a.dcm", "dicom"), ("a.nii", "volume")):
         (folder / name).write_bytes(b"\0" * 128 + b"DICM" + b"\0" * 64)
         with pytest.raises(BadInput, match=r"reading .* needs \w+; pip install 'sonogauge\[medical\]'"):
             imported(kind, folder)

@@ -201,7 +201,7 @@ def test_fatty_liver_frames_of_a_struct_array(tmp_path: Path) -> None:
 
 
 def test_psfhs_colour_volumes_and_swapped_classes(tmp_path: Path) -> None:
-    sitk = require_extra("medical", "SimpleITK")
+    sitk = require_extra("test", "SimpleITK")
     root = tmp_path / "PSFHS"
     (root / "image_mha").mkdir(parents=True)
     (root / "label_mha").mkdir()
@@ -394,7 +394,7 @@ def test_echonet_pediatric_outlines(tmp_path: Path) -> None:
 
 
 def test_acouslic_keeps_frames_with_masks_and_some_without(tmp_path: Path) -> None:
-    sitk = require_extra("medical", "SimpleITK")
+    sitk = require_extra("test", "SimpleITK")
     root = tmp_path / "acouslic-ai-train-set"
     images, masks = root / "images/stacked_fetal_ultrasound", root / "masks/stacked_fetal_abdomen"
     images.mkdir(parents=True)
@@ -421,7 +421,7 @@ def test_acouslic_keeps_frames_with_masks_and_some_without(tmp_path: Path) -> No
 
 
 def test_camus_turns_arrays_and_reads_the_settings(tmp_path: Path) -> None:
-    sitk = require_extra("medical", "SimpleITK")
+    sitk = require_extra("test", "SimpleITK")
     root = tmp_path / "database_nifti"
     folder = root / "patient0001"
     folder.mkdir(parents=True)
@@ -447,7 +447,7 @@ def test_camus_turns_arrays_and_reads_the_settings(tmp_path: Path) -> None:
 
 
 def test_camus_sequences_give_every_frame(tmp_path: Path) -> None:
-    sitk = require_extra("medical", "SimpleITK")
+    sitk = require_extra("test", "SimpleITK")
     folder = tmp_path / "database_nifti" / "patient0002"
     folder.mkdir(parents=True)
     frames = np.stack([noise(number) for number in range(5)])

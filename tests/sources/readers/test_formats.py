@@ -378,7 +378,7 @@ def test_vlmevalkit_tables(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a.nii", "a.nii.gz", "a.mha", "a.mhd"])
 def test_volumes_give_slices_in_reading_order(tmp_path: Path, name: str) -> None:
-    sitk = require_extra("medical", "SimpleITK")
+    sitk = require_extra("test", "SimpleITK")
     root = tmp_path / "volumes"
     root.mkdir()
     frames = np.stack([noise(number) for number in range(9)]).astype(np.int16) * 4 - 100
@@ -396,8 +396,8 @@ def test_volumes_give_slices_in_reading_order(tmp_path: Path, name: str) -> None
 
 
 def test_nifti_agrees_with_nibabel_when_turned(tmp_path: Path) -> None:
-    require_extra("medical", "SimpleITK")
-    nibabel = require_extra("test", "nibabel")
+    require_extra("test", "SimpleITK")
+    nibabel = require_extra("medical", "nibabel")
     from sonogauge.sources.readers.volumes import open_volume
 
     values = noise(3).T[:, :, None]  # (x, y, 1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
@@ -23,6 +25,7 @@ from sonogauge.sources.readers.tree import Tree
 
 MAX_VALUES: Final = 20 * MAX_PIXELS
 MAX_MAT_BYTES: Final = 8 * 1024**3
+_TRY: Final = "import sys; from scipy.io import loadmat; loadmat(sys.argv[1], simplify_cells=True)"
 _COMPRESSED: Final = 15  # miCOMPRESSED of the MAT-file format, level 5
 
 
@@ -40,7 +43,7 @@ def open_npy(path: Path) -> Stack:
 def _npy(path: Path, _changed: int) -> NDArray[Any]:
     try:
         array = np.load(path, allow_pickle=False, mmap_mode="r")
-    except (ValueError, OSError, EOFError) as error:
+    except Exception as error:  # numpy's parser of headers raises nearly anything on hostile bytes
         reason = "array holds pickled objects" if "objects" in str(error).lower() else "array does not decode"
         raise MediaFault(reason) from error
     if not isinstance(array, np.ndarray) or array.dtype.kind not in "buif" or array.size > MAX_VALUES:
@@ -110,7 +113,9 @@ def _of_hdf5(file: Path, path: str, name: str, facts: dict[str, str], layout: La
                 for key in sorted(opened)
                 if key not in (images, masks) and _is_column(opened, key, shape)
             }
-    except OSError as error:
+    except MediaFault:
+        raise
+    except Exception as error:  # h5py raises nearly anything on hostile bytes
         raise MediaFault("HDF5 file does not decode") from error
     if len(shape) < 3:
         raise MediaFault("HDF5 images are no row of images")
@@ -162,11 +167,16 @@ def _cell(value: Any) -> str:
 
 def _hdf5_frame(file: Path, name: str, number: int) -> NDArray[Any]:
     h5py = need("h5py", "HDF5 files")
-    with h5py.File(file, "r") as opened:
-        found = _dataset(opened, name)
-        if int(np.prod(found.shape[1:], dtype=np.float64)) > MAX_PIXELS * 4:
-            raise MediaFault("image has too many pixels")
-        return np.asarray(found[number])
+    try:
+        with h5py.File(file, "r") as opened:
+            found = _dataset(opened, name)
+            if int(np.prod(found.shape[1:], dtype=np.float64)) > MAX_PIXELS * 4:
+                raise MediaFault("image has too many pixels")
+            return np.asarray(found[number])
+    except MediaFault:
+        raise
+    except Exception as error:  # see _of_hdf5
+        raise MediaFault("HDF5 file does not decode") from error
 
 
 def _picture(frame: Callable[[], NDArray[Any]]) -> Any:
@@ -224,6 +234,12 @@ def load_mat(file: Path, _changed: int) -> dict[str, Any]:
 
     if _unpacked(file) > MAX_MAT_BYTES:
         raise MediaFault(".mat file unpacks to too many bytes")
+    # scipy's reader crashes on some broken files, so another process tries first.
+    tried = subprocess.run(
+        [sys.executable, "-c", _TRY, str(file)], stdin=subprocess.DEVNULL, capture_output=True, check=False
+    )
+    if tried.returncode:
+        raise MediaFault(".mat file does not decode")
     try:
         content = loadmat(file, simplify_cells=True)
     except Exception as error:  # scipy raises nearly anything on hostile bytes

@@ -109,7 +109,9 @@ def _region(
             x, y, w, h = (float(value) for value in annotation["bbox"])
             found.boxes.append((name, x, y, w, h))
         flat = [float(value) for value in annotation.get("keypoints") or ()]
-    except (TypeError, ValueError) as error:
+    except MediaFault:
+        raise
+    except (TypeError, ValueError, KeyError, IndexError) as error:
         raise MediaFault("annotation that does not read") from error
     names = category.get("keypoints") or ()
     for place in range(len(flat) // 3):

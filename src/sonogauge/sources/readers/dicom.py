@@ -42,6 +42,15 @@ def open_dicom(path: Path) -> Stack:
         BadInput: pydicom is missing.
     """
     header = _header(path)
+    try:
+        return _stack(path, header)
+    except MediaFault:
+        raise
+    except Exception as error:  # pydicom parses values when they are asked for
+        raise MediaFault("not a readable DICOM file") from error
+
+
+def _stack(path: Path, header: Any) -> Stack:
     rows, columns = int(header.get("Rows", 0) or 0), int(header.get("Columns", 0) or 0)
     frames = int(header.get("NumberOfFrames", 1) or 1)
     if rows < 1 or columns < 1:
@@ -124,9 +133,12 @@ def _frame(path: Path, header: Any, number: int) -> NDArray[Any]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            pixels = pixels_of.pixel_array(path, index=number)
+            return _shown(pixels_of.pixel_array(path, index=number), header, pixels_of)
     except Exception as error:  # decoders raise nearly anything on hostile bytes
         raise MediaFault(f"DICOM pixels do not decode ({type(error).__name__})") from error
+
+
+def _shown(pixels: NDArray[Any], header: Any, pixels_of: Any) -> NDArray[Any]:
     kind = str(header.get("PhotometricInterpretation", ""))
     if kind == "PALETTE COLOR":
         coloured = pixels_of.apply_color_lut(pixels, header)

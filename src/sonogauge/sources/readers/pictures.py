@@ -13,7 +13,7 @@ from PIL import Image
 from sonogauge.sources.media import MAX_PIXELS, Media, MediaFault, read_media
 
 PLAIN: Final = frozenset({"png", "jpg", "jpeg", "bmp", "gif", "tif", "tiff", "webp"})
-VOLUMES: Final = ("nii", "nii.gz", "mha", "mhd", "nrrd")
+VOLUMES: Final = ("nii", "nii.gz", "mha", "mhd")
 VIDEOS: Final = frozenset({"mp4", "avi", "mov", "mkv", "webm", "m4v", "mpg", "mpeg", "wmv"})
 
 

@@ -187,7 +187,12 @@ def _holds_bytes(value: Any) -> bool:
 
 
 def _parquet_picture(file: Path, column: str, group: int, place: int) -> Picture:
-    value = _image_column(file, column, group)[place].as_py()
+    import pyarrow as pa
+
+    try:
+        value = _image_column(file, column, group)[place].as_py()
+    except (pa.ArrowException, OSError) as error:
+        raise MediaFault("record does not decode") from error
     data = value.get("bytes") if isinstance(value, dict) else value
     if isinstance(data, str):
         data = decode_base64(data)

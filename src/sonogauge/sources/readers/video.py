@@ -35,7 +35,7 @@ def _open(path: Path) -> tuple[Any, Any]:
     av = need("av", "video")
     try:
         container = av.open(str(path), mode="r")
-    except (OSError, ValueError) as error:  # PyAV's errors are of these kinds
+    except Exception as error:  # PyAV's errors are of many kinds
         raise MediaFault("video does not open") from error
     if not container.streams.video:
         container.close()
@@ -56,7 +56,7 @@ def _facts(path: Path, _changed: int) -> tuple[int, float]:
         # Containers state a number that need not be true; packets are counted, which decodes nothing.
         try:
             frames = sum(1 for packet in container.demux(stream) if packet.size)
-        except (OSError, ValueError) as error:
+        except Exception as error:  # see _open
             raise MediaFault("video does not decode") from error
     if not 0 < frames <= MAX_FRAMES:
         raise MediaFault("video of no or too many frames")
@@ -79,7 +79,7 @@ class _Decoder:
             try:
                 for frame in container.decode(stream):
                     yield np.asarray(frame.to_ndarray(format="rgb24"))
-            except (OSError, ValueError) as error:
+            except Exception as error:  # see _open
                 raise MediaFault("video does not decode") from error
 
     def frame(self, number: int) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""NIfTI, MetaImage and NRRD files: frames in reading order, spacing in mm from the header."""
+"""NIfTI and MetaImage files: frames in reading order, spacing in mm from the header."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from sonogauge.sources.media import MAX_PIXELS, MediaFault
 from sonogauge.sources.readers.extra import need
+from sonogauge.sources.readers.metaimage import read_header, read_values
 from sonogauge.sources.readers.stacks import Stack, limits_of
 
 MAX_VOXELS: Final = 20 * MAX_PIXELS
@@ -32,26 +33,33 @@ def open_volume(path: Path, rotate: int = 0) -> Stack:
 
     Raises:
         MediaFault: unreadable, or over MAX_VOXELS.
-        BadInput: SimpleITK is missing.
+        BadInput: nibabel is missing, for NIfTI.
     """
-    size, spacing, components = _header(path)
-    if len(size) not in (2, 3) or int(np.prod(size, dtype=np.float64)) * components > MAX_VOXELS:
+    size, spacing, components = _facts(path)
+    if int(np.prod(size, dtype=np.float64)) * components > MAX_VOXELS or min(size) < 1:
         raise MediaFault("volume of an unusable size")
-    coloured = len(size) == 3 and size[2] in _COLOURS
+    # An axis of one step carries nothing; the first two are the image even so.
+    kept = [0, 1, *(axis for axis in range(2, len(size)) if size[axis] > 1)]
+    size, spacing = tuple(size[axis] for axis in kept), tuple(spacing[axis] for axis in kept)
+    if len(size) not in (2, 3) or components not in (1, *_COLOURS):
+        raise MediaFault("volume of an unusable size")
+    coloured = components == 1 and len(size) == 3 and size[2] in _COLOURS
     frames = 1 if len(size) == 2 or coloured else size[2]
     # A half turn of (x, y) leaves x in the rows.
     pair = (spacing[1], spacing[0]) if rotate and rotate % 2 == 0 else (spacing[0], spacing[1])
     # A header without spacing says 1 in all directions.
-    known = None if all(one == 1 for one in spacing) or min(pair) <= 0 else (float(pair[0]), float(pair[1]))
+    known = None if all(one == 1 for one in spacing) or not min(pair) > 0 else (float(pair[0]), float(pair[1]))
 
     def array(number: int) -> NDArray[Any]:
         volume = _read(path)
-        if volume.ndim == 2 or (components > 1 and volume.ndim == 3):
+        volume = volume.reshape((*size[::-1], components) if components > 1 else size[::-1])
+        if len(size) == 2:
             frame = volume
         elif coloured:
-            frame = np.moveaxis(volume, 0, -1)[:, :, :3]
+            frame = np.moveaxis(volume, 0, -1)
         else:
             frame = volume[number]
+        frame = frame[:, :, :3] if frame.ndim == 3 else frame
         if rotate:
             frame = np.rot90(np.swapaxes(frame, 0, 1), -rotate)
         return np.ascontiguousarray(frame)
@@ -59,20 +67,30 @@ def open_volume(path: Path, rotate: int = 0) -> Stack:
     return Stack(frames, array, known, limits=lambda: limits_of([_read(path)]))
 
 
-def _header(path: Path) -> tuple[tuple[int, ...], tuple[float, ...], int]:
-    sitk = need("SimpleITK", "NIfTI and MetaImage files")
-    reader = sitk.ImageFileReader()
-    reader.SetFileName(str(path))
+def _is_meta(path: Path) -> bool:
+    return path.suffix.lower() in (".mha", ".mhd")
+
+
+def _facts(path: Path) -> tuple[tuple[int, ...], tuple[float, ...], int]:
+    """Return size and spacing in the order x, y, z, and the number of channels."""
+    if _is_meta(path):
+        header = read_header(path)
+        if len(header.size) < 2:
+            raise MediaFault("volume of an unusable size")
+        return header.size, header.spacing, header.channels
+    image = _nifti(path)
+    size = tuple(int(one) for one in image.shape)
+    if len(size) < 2:
+        raise MediaFault("volume of an unusable size")
+    return size, tuple(float(one) for one in image.header.get_zooms()), len(image.get_data_dtype().names or "1")
+
+
+def _nifti(path: Path) -> Any:
+    nibabel = need("nibabel", "NIfTI files")
     try:
-        reader.ReadImageInformation()
-        size = tuple(int(one) for one in reader.GetSize())
-        spacing = tuple(float(one) for one in reader.GetSpacing())
-        components = int(reader.GetNumberOfComponents())
-    except RuntimeError as error:
+        return nibabel.Nifti1Image.from_filename(str(path))
+    except Exception as error:  # nibabel raises nearly anything on hostile bytes
         raise MediaFault("volume does not decode") from error
-    while len(size) > 2 and size[-1] == 1:
-        size, spacing = size[:-1], spacing[:-1]
-    return size, spacing, components
 
 
 def _read(path: Path) -> NDArray[Any]:
@@ -83,11 +101,15 @@ def _read(path: Path) -> NDArray[Any]:
 
 @lru_cache(maxsize=2)
 def _volume(path: Path, _changed: int) -> NDArray[Any]:
-    sitk = need("SimpleITK", "NIfTI and MetaImage files")
+    if _is_meta(path):
+        return read_values(read_header(path))
+    image = _nifti(path)
     try:
-        volume = np.asarray(sitk.GetArrayFromImage(sitk.ReadImage(str(path))))
-    except RuntimeError as error:
+        values = np.asanyarray(image.dataobj)
+    except Exception as error:  # see _nifti
         raise MediaFault("volume does not decode") from error
-    while volume.ndim > 2 and volume.shape[0] == 1:
-        volume = volume[0]
-    return volume
+    if values.dtype.names:
+        values = np.stack([values[name] for name in values.dtype.names])
+    if not np.isfinite(values).all():
+        raise MediaFault("volume with values that are no numbers")
+    return np.ascontiguousarray(values.T)
