@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -176,7 +177,7 @@ def _choice(
     letters = tuple(string.ascii_uppercase[: len(options)]) if task.letters else ()
     answer = AnswerSpec("choice", options=options, letters=letters)
     given = _variables(task, facts)
-    if any(right.casefold() in value.casefold() for value in given.values()):
+    if any(re.search(rf"(?<!\w){re.escape(right)}(?!\w)", value, re.IGNORECASE) for value in given.values()):
         raise Skip("a variable of the template tells the answer")
     return _item(recipe, code, task, row, item_id, answer, {"choices": (right,)}, given, meta, 1 / len(options))
 
