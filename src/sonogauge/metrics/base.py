@@ -35,6 +35,8 @@ class Metric:
         chance: value of answers that know nothing of the item, where it is the same whatever the items.
         per_group: changes the sums of each group, (groups, *shape), before they are added up, where the statistic is
             no sum over items ("squared sum of a patient").
+        partial: it counts only items whose reference has something (a mask, a label), so that a data set without such
+            an item is no missing part of a task.
     """
 
     name: str
@@ -51,6 +53,7 @@ class Metric:
     undefined: str = "not defined at these values"
     chance: float | None = None
     per_group: Callable[[Array], Array] | None = None
+    partial: bool = False
 
 
 class MetricFunction(Protocol):
@@ -77,6 +80,7 @@ def metric(
     undefined: str = "not defined at these values",
     chance: float | None = None,
     per_group: Callable[[Array], Array] | None = None,
+    partial: bool = False,
 ) -> Callable[[Callable[..., Array]], MetricFunction]:
     """Attach a `Metric` to a function as its attribute `metric`; the function stays what it is.
 
@@ -103,6 +107,7 @@ def metric(
             undefined=undefined,
             chance=chance,
             per_group=per_group,
+            partial=partial,
         )
         return carrier
 

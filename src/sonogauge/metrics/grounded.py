@@ -75,6 +75,7 @@ def _grounded_gradient(sums: Array) -> Array:
     gradient=_grounded_gradient,
     source="UltraG-Bench specification, section 5",
     undefined=_NO_EVIDENCE,
+    partial=True,
 )
 def acc_grounded(sums: Array) -> Array:
     """Acc on the items that G-Acc counts; sums: (..., 5) as `grounding`.
@@ -143,6 +144,7 @@ def _counted(name: str, statistic: str, kind: str, says: str) -> MetricFunction:
         interval="averaged",
         gradient=gradient,
         source="UltraG-Bench specification, section 5",
+        partial=True,
     )(value)
 
 

@@ -252,6 +252,7 @@ def mean_metric(
         source=source,
         facts=facts,
         undefined=undefined,
+        partial=True,
     )(value)
 
 
@@ -345,6 +346,7 @@ def _f1_gradient(sums: Array) -> Array:
     facts="match:IoU>0.5,parts:8-connected",
     source="UltraG-Bench specification, section 5",
     undefined="no part in any mask",
+    partial=True,
 )
 def lesion_f1(sums: Array) -> Array:
     """F1 of connected parts, matched where their IoU is above 0.5; sums: (..., 3) = [matched, surplus, missed].

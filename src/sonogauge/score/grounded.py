@@ -44,16 +44,19 @@ _SHARES: Final = {
 
 
 class Rows:
-    """Collects statistics of items, each a dict of equally long lists; a statistic that an item lacks is zero there."""
+    """Collects statistics of items; one that an item lacks is zero there. widths: of every statistic of the form."""
 
-    def __init__(self) -> None:
+    def __init__(self, widths: Mapping[str, int]) -> None:
+        self._widths = widths
         self._items: list[dict[str, list[float]]] = []
 
     def add(self, item: Item, found: Mapping[str, list[float]]) -> None:
         """Add the statistics of one item, weighed by the items of its image."""
         self._items.append(
             {
-                name: [value / max(1.0, float(item.meta.get(_SHARES[name], 1))) for value in row] if name in _SHARES else row
+                name: [value / max(1.0, float(item.meta.get(_SHARES[name], 1))) for value in row]
+                if name in _SHARES
+                else row
                 for name, row in found.items()
             }
         )
@@ -61,8 +64,7 @@ class Rows:
     def take(self) -> dict[str, Array]:
         """Return all statistics, (items, k) each, and forget them."""
         items, self._items = self._items, []
-        widths = {name: len(row) for found in items for name, row in found.items()}
-        out = {name: np.zeros((len(items), width)) for name, width in widths.items()}
+        out = {name: np.zeros((len(items), width)) for name, width in self._widths.items()}
         for position, found in enumerate(items):
             for name, row in found.items():
                 out[name][position] = row
@@ -107,12 +109,35 @@ def _union(item: Item, masks: list[Mapping[str, Any]]) -> dict[str, Any]:
         raise BadInput(f"{error} (item {item.item_id})", field="masks", fix="build the benchmark again") from error
 
 
+_PIXELS: Final = {
+    **dict.fromkeys(("iou", "dice", "giou", "ciou", "null_hits", "false_null", "hd95", "hd95_mm", "nsd"), 2),
+    **dict.fromkeys(("pointing", "coords", "iou_items", "dice_items"), 2),
+    **{f"recall_{round(100 * threshold)}": 2 for threshold in THRESHOLDS},
+    "lesions": 3,
+    "mask_errors": len(ERRORS) + 1,
+}
+_ANSWERS: Final = {
+    **dict.fromkeys(("acc", "acc_items", "g_acc_items"), 2),
+    **{f"acc_{kind}": 2 for kind in ANSWER_TYPES},
+    **{f"g_acc_{round(100 * threshold)}": 2 for threshold in THRESHOLDS},
+    "grounding": 5,
+}
+_REPORTS: Final = {
+    **dict.fromkeys(("sem_acc", "rouge_l_beta1", "meteor_exact", "report_grounding", "report_recall_50", "coords"), 2),
+    **{f"sem_{flag}": 2 for flag in FLAGS},
+    **{f"bleu_{order}": 2 for order in (1, 2, 3, 4)},
+    **dict.fromkeys(("finding_types", "report_categories", "report_cells"), 3),
+}
+
+
 class MaskCounter:
     """Statistics of `metrics.masks` for the union of the targets, and `seg_mark`."""
 
+    widths: Mapping[str, int] = {**_PIXELS, "seg_mark": 2}
+
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
         self._tolerance = float(parameters.get("nsd_tol", TOLERANCE))
-        self._rows = Rows()
+        self._rows = Rows(self.widths)
 
     def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
         """Count one item."""
@@ -158,6 +183,8 @@ class GroundedCounter(MaskCounter):
     An item that needs evidence and has none is a fault of the data: it counts in `acc`, not in `grounding`.
     """
 
+    widths: Mapping[str, int] = {**_PIXELS, **_ANSWERS}
+
     def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
         """Count one item."""
         kind = item.meta.get("answer_type", "open")
@@ -193,7 +220,7 @@ class ReportCounter:
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
         self._extent = int(parameters.get("semacc_flags", 4)) == 5
-        self._rows = Rows()
+        self._rows = Rows(_REPORTS)
 
     def add(self, item: Item, parsed: Parsed) -> dict[str, float]:
         """Count one report."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, cast
 
@@ -11,7 +12,7 @@ from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, Task
 from sonogauge.items import Item
 from sonogauge.score.cells import Sink, prediction_row
 from sonogauge.score.replies import Reply
-from sonogauge.score.values import ModelValues, Value, null
+from sonogauge.score.values import ModelValues, Value, equal_shares, null
 from sonogauge.stats.intervals import Estimate
 
 # (task, scenario, [(item, status, text)]) -> PublishedCell of the benchmark
@@ -43,12 +44,14 @@ def count_published(
         by_cell.setdefault((item.task, item.dataset), []).append((item, reply))
     values = ModelValues()
     failures: dict[str, int] = {}
+    images: dict[tuple[str, str], Mapping[str, int]] = {}
     for one in scenarios:
         own = by_cell.get(one.key)
         if not own:
             continue
         task = spec.tasks[one.task]
         cell = scorer(task, one, [(item, reply.status, reply.text) for item, reply in own])
+        images[one.key] = getattr(cell, "images", {})
         values.cells[one.key] = {
             name: Value(name, plain(cell.metrics.get(name)), cell.n, cell.valid, cell.excluded, (one.dataset,))
             for name in task.metrics
@@ -60,9 +63,11 @@ def count_published(
             if sink is not None:
                 sink(_row(item, reply, found, model))
     for task_code, task in spec.tasks.items():
-        cells = [values.cells[one.key] for one in scenarios if one.key in values.cells and one.task == task_code]
+        own_scenarios = [one for one in scenarios if one.key in values.cells and one.task == task_code]
+        cells = [values.cells[one.key] for one in own_scenarios]
+        pooling = _Pooling(own_scenarios, str(spec.parameters.get("category_pooling", "")), images)
         values.tasks["", task_code] = {
-            name: _mean_of_present(name, cells)
+            name: _mean_of_present(name, cells, pooling)
             for name in task.metrics
             # Most metrics of a task are unknown to the reference scoring; its headline is shown even if missing.
             if name == task.headline or any(name in cell for cell in cells)
@@ -77,19 +82,41 @@ def plain(value: float | None) -> Estimate:
     return Estimate(value=value, low=None, high=None, groups=0, df=0.0, reliable=True, why_null=NO_INTERVAL)
 
 
-def _mean_of_present(name: str, cells: Sequence[Mapping[str, Value]]) -> Value:
+@dataclass(frozen=True)
+class _Pooling:
+    """How data sets become a task: equally, equally by category ("category"), or by their images ("image")."""
+
+    scenarios: Sequence[Scenario]
+    kind: str
+    images: Mapping[tuple[str, str], Mapping[str, int]]
+
+    def shares(self, name: str, datasets: Sequence[str]) -> list[float]:
+        """Return the weights of the data sets, which add up to 1."""
+        if self.kind == "image":
+            counts = [
+                float(self.images[one.key].get(name, 0)) for one in self.scenarios if one.dataset in set(datasets)
+            ]
+            return [one / sum(counts) for one in counts] if sum(counts) else [1.0 / len(counts)] * len(counts)
+        return [float(one) for one in equal_shares(self.scenarios, datasets)]
+
+
+def _mean_of_present(name: str, cells: Sequence[Mapping[str, Value]], pooling: _Pooling) -> Value:
     parts = [cell[name] for cell in cells if name in cell]
     known = [one for one in parts if one.estimate.value is not None]
-    total = sum(one.estimate.value or 0.0 for one in known)
+    if pooling.kind:
+        shares = pooling.shares(name, [dataset for one in known for dataset in one.datasets]) if known else []
+        total = sum((one.estimate.value or 0.0) * share for one, share in zip(known, shares, strict=True))
+    else:
+        total = sum(one.estimate.value or 0.0 for one in known) / max(1, len(known))
     return Value(
         name,
-        plain(total / len(known)) if known else null("no data set of this task"),
+        plain(total) if known else null("no data set of this task"),
         sum(one.n for one in parts),
         sum(one.valid for one in parts),
         sum(one.excluded for one in parts),
         tuple(dataset for one in known for dataset in one.datasets),
         None,
-        "macro over those present",
+        {"image": "images", "category": "macro over categories"}.get(pooling.kind, "macro over those present"),
     )
 
 

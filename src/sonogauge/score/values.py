@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -119,7 +120,7 @@ def _cell_estimate(cell: Cell, name: str, metric: Metric | None, resampler: Resa
         return estimate_order(metric, values, ordered.strata, ordered.groups, resampler)
     sums = metric_sums(cell, metric)
     if sums is None:
-        return null(f"not counted for the answer form '{cell.form}'")
+        return null(cell.nulls.get(metric.statistic) or f"not counted for the answer form '{cell.form}'")
     found = _bounded(estimate(metric, sums, resampler), name)
     return replace(found, why_null=metric.undefined) if found.value is None else found
 
@@ -189,12 +190,17 @@ def task_values(
     for name in names:
         parts = {one.dataset: cells[one.key][name] for one in scenarios if one.key in cells and name in cells[one.key]}
         usable = {dataset: part for dataset, part in parts.items() if part.estimate.value is not None}
-        missing = [one.dataset for one in scenarios if one.dataset not in usable]
+        metric = load_metric(name) if name in METRICS else None
+        missing = [
+            one.dataset
+            for one in scenarios
+            if one.dataset not in usable
+            and not (metric is not None and metric.partial and _counts_nothing(cells.get(one.key, {}), name))
+        ]
         n, valid = sum(part.n for part in usable.values()), sum(part.valid for part in usable.values())
         excluded = sum(part.excluded for part in parts.values())
         members = united(usable.values())
         units = {one.unit for one in scenarios if one.dataset in usable}
-        metric = load_metric(name) if name in METRICS else None
         if not usable or (missing and need_all):
             why = _why_missing(missing, parts)
             macro = cases = null(why)
@@ -210,7 +216,7 @@ def task_values(
                 macro = cases = estimates[0]
             else:
                 join = partial(combine, estimates, names=names_of, proportion=proportion, groups=len(members))
-                macro = _bounded(join(_mean), name)
+                macro = _bounded(join(partial(_macro, equal_shares(scenarios, usable))), name)
                 cases = _bounded(join(partial(_weighted, shares)), name)
         chances = [part.chance for part in usable.values() if part.chance is not None]
         chance = float(np.mean(chances)) if chances and len(chances) == len(usable) else None
@@ -228,8 +234,25 @@ def united(parts: Iterable[Value]) -> frozenset[tuple[str, str]]:
     return frozenset().union(*(part.members for part in parts))
 
 
-def _mean(x: Array) -> Array:
-    return np.asarray(x.mean(axis=-1))
+def _counts_nothing(values: Mapping[str, Value], name: str) -> bool:
+    """Whether a cell was scored, but holds no item that this metric counts."""
+    return name in values and not values[name].n and any(one.n for one in values.values())
+
+
+def equal_shares(scenarios: Sequence[Scenario], datasets: Iterable[str]) -> Array:
+    """Return the weights of the macro mean: equal over data sets, or over categories and over the data sets of each.
+
+    A scenario names its category under `extra: {category: …}`.
+    """
+    category_of = {one.dataset: str(one.extra.get("category", one.dataset)) for one in scenarios}
+    categories = [category_of[dataset] for dataset in datasets]
+    counts = Tally(categories)
+    return np.array([1.0 / (len(counts) * counts[one]) for one in categories])
+
+
+def _macro(shares: Array, x: Array) -> Array:
+    # The plain mean of equal parts rounds as it always did.
+    return np.asarray(x.mean(axis=-1)) if np.ptp(shares) == 0 else np.asarray(x @ shares)
 
 
 def _weighted(shares: Array, x: Array) -> Array:
@@ -305,6 +328,8 @@ def evaluate(
     return values
 
 
+# Both leniencies are shown wherever there are verdicts.
+JUDGE_METRICS: Final = ("judge_score", "judge_score_v1")
 _PREDICTIVE: Final[tuple[Literal["ppv", "npv"], ...]] = ("ppv", "npv")
 
 
@@ -316,6 +341,8 @@ def _extra_metrics(scenario: Scenario, cell: Cell, names: Sequence[str]) -> tupl
         asked += CALIBRATION_METRICS
     if "bertscore" in cell.sums:
         asked.append("bertscore")
+    if "judge" in cell.facts:
+        asked += JUDGE_METRICS
     return tuple(name for name in asked if name not in names)
 
 

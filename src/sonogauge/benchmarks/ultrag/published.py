@@ -49,6 +49,7 @@ class PublishedCell:
     n: int
     valid: int
     excluded: int
+    images: Mapping[str, int] = field(default_factory=dict)  # by metric, those with a counted item
 
 
 def score_cell(task: Task, scenario: Scenario, pairs: Sequence[tuple[Item, str, str | None]]) -> PublishedCell:
@@ -63,11 +64,13 @@ def score_cell(task: Task, scenario: Scenario, pairs: Sequence[tuple[Item, str, 
                 by_image[item.meta.get("sample_id", item.item_id)][name].append(value)
     names = [name for name in task.metrics if any(name in own for own in by_image.values())]
     metrics: dict[str, float | None] = {}
+    images: dict[str, int] = {}
     for name in names:
         means = [sum(own[name]) / len(own[name]) for own in by_image.values() if own.get(name)]
         metrics[name] = sum(means) / len(means)
+        images[name] = len(means)
     valid = sum(one.counted for one in found)
-    return PublishedCell(tuple(found), metrics, len(usable), valid, len(pairs) - len(usable))
+    return PublishedCell(tuple(found), metrics, len(usable), valid, len(pairs) - len(usable), images)
 
 
 def _item(score: Any, item: Item, status: str, text: str | None) -> PublishedItem:
