@@ -1,0 +1,370 @@
+"""The build: questions, options, splits, bad input."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.benchmarks.fetal_gauge.made import case, facts_of, hospital, rows_of, sweeps, write_cases
+
+import sonogauge
+from sonogauge import BadInput
+from sonogauge.benchmarks.fetal_gauge.parameters import Parameters, make_parameters
+from sonogauge.benchmarks.spec import load_spec, read_spec
+from sonogauge.build.fetal_gauge.build import build_fetal_gauge
+from sonogauge.build.fetal_gauge.drafts import overlap
+from sonogauge.build.fetal_gauge.options import Pools, pick_options
+from sonogauge.folders import read_manifest
+
+pytestmark = [pytest.mark.part("fetal-gauge build"), pytest.mark.lookalike]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fetal")
+    write_cases(folder / "cases" / "clinic", hospital("clinic", 40, 4))
+    write_cases(folder / "cases" / "phantom", sweeps("phantom", 12, 10))
+    write_cases(folder / "cases" / "tiny", hospital("tiny", 3, 2))
+    sonogauge.build(
+        "fetal_gauge",
+        folder / "cases",
+        folder / "bench",
+        parameters={"small_source_max_images": 20, "tasks": ["PI", "VC", "FO", "CD", "VG", "VL"]},
+    )
+    return folder / "bench"
+
+
+def test_stamped_as_style_and_never_as_the_benchmark(built: Path, tmp_path: Path) -> None:
+    spec, manifest = read_spec(built), read_manifest(built)
+    assert "Fetal-Gauge-style" in spec.title and manifest.counts["style"] == "Fetal-Gauge-style"
+    assert any("not Fetal-Gauge" in notice for notice in manifest.notices)
+    assert "Fetal-Gauge-style" in load_spec("fetal_gauge").title
+    replies = tmp_path / "r.jsonl"
+    replies.write_text(f'{{"item_id": "{rows_of(built)[0]["item_id"]}", "text": "A"}}', "utf-8")
+    with pytest.raises(BadInput, match="only Fetal-Gauge-style"):
+        sonogauge.score(replies, bench=built, protocol="published")
+
+
+def test_options_hold_the_answer_once_and_no_two_that_overlap(built: Path) -> None:
+    parameters = Parameters()
+    for row in rows_of(built):
+        if row["answer"]["form"] != "choice":
+            continue
+        options, (right,) = row["answer"]["options"], row["reference"]["choices"]
+        assert options.count(right) == 1 and len(set(options)) == len(options) >= 2
+        assert len(options) <= parameters.n_options[row["task"]]
+        assert facts_of(row)["k"] == str(len(options)) and row["chance"] == pytest.approx(1 / len(options))
+        assert facts_of(row)["distractor_pool"] in ("source", "task", "source+task")
+        assert not any(
+            overlap(one, other, parameters.overlaps) for one in options for other in options if one is not other
+        )
+        for letter, option in zip(row["answer"]["letters"], options, strict=True):
+            assert f"{letter}. {option}" in row["question"]
+
+
+def test_no_letter_is_favoured(built: Path) -> None:
+    places = Counter(
+        row["answer"]["options"].index(row["reference"]["choices"][0])
+        for row in rows_of(built)
+        if row["task"] == "VG" and len(row["answer"]["options"]) == 4
+    )
+    total = sum(places.values())
+    assert total > 200 and all(abs(places[place] / total - 0.25) < 0.09 for place in range(4))
+
+
+def test_split_is_patient_safe_and_a_small_source_lies_in_the_test(built: Path) -> None:
+    parts: dict[str, set[str]] = {}
+    by_source: dict[str, Counter[str]] = {}
+    for row in rows_of(built, columns=["group", "split", "source"]):
+        parts.setdefault(row["group"], set()).add(row["split"])
+        by_source.setdefault(row["source"], Counter())[row["split"]] += 1
+    assert all(len(found) == 1 for found in parts.values())
+    assert set(by_source["tiny"]) == {"test"}
+    for source in ("clinic", "phantom"):
+        share = by_source[source]["test"] / by_source[source].total()
+        assert 0.1 < share < 0.45
+    notice = " ".join(read_manifest(built).notices)
+    assert "not checkable" in notice and "phantom 120 of 120" in notice
+
+
+def test_a_task_without_items_is_no_task_and_the_build_says_so(built: Path) -> None:
+    spec, manifest = read_spec(built), read_manifest(built)
+    assert set(spec.tasks) == {"PI", "FO", "VG", "VL"}
+    assert spec.weights["tasks"] == pytest.approx({"PI": 1 / 3, "FO": 1 / 3, "VG": 1 / 3})
+    for task in ("CD", "VC"):
+        assert f"{task}: no question in the test, so it is no task of this build" in manifest.notices
+    assert manifest.counts["left out"]["clinic/CD"] == {"no label": 160}
+
+
+def test_raw_labels_stay_beside_the_canonical_ones(built: Path) -> None:
+    rows = [row for row in rows_of(built) if row["task"] == "FO"]
+    assert {facts_of(row)["raw_label"] for row in rows} == {"huvf", "huvb", "hdvf", "hdvb"}
+    assert all(facts_of(row)["raw_label"] in row["reference"]["choices"][0] for row in rows)
+    assert {facts_of(row)["is_phantom"] for row in rows} == {"true"}
+
+
+def test_the_same_input_gives_the_same_bytes(tmp_path: Path) -> None:
+    write_cases(tmp_path / "cases", hospital("clinic", 6, 2))
+    first = build_fetal_gauge(tmp_path / "cases", tmp_path / "one")
+    second = build_fetal_gauge(tmp_path / "cases", tmp_path / "two")
+    assert first.hash == second.hash
+    third = build_fetal_gauge(tmp_path / "cases", tmp_path / "three", seed=1)
+    assert third.hash != first.hash
+
+
+@given(st.text("abc", min_size=1, max_size=8), st.integers(2, 7), st.integers(0, 5))
+def test_options_depend_on_question_and_state_alone(question: str, count: int, state: int) -> None:
+    pools = Pools()
+    for number in range(5):
+        pools.add("PI", "s", f"plane {number}")
+    parameters = Parameters(n_options={"PI": count}, random_state=state)
+    options, pool = pick_options(question, "PI", "s", "plane 0", pools, parameters)
+    assert (options, pool) == pick_options(question, "PI", "s", "plane 0", pools, parameters)
+    assert len(options) == min(count, 5) and "plane 0" in options and pool == "source"
+
+
+def test_a_small_pool_is_filled_from_the_task_and_then_shows_fewer() -> None:
+    pools = Pools()
+    for source, label in (("s", "a plane"), ("s", "b plane"), ("t", "c plane")):
+        pools.add("PI", source, label)
+    options, pool = pick_options("q", "PI", "s", "a plane", pools, Parameters())
+    assert set(options) == {"a plane", "b plane", "c plane"} and pool == "source+task"
+    options, pool = pick_options("q", "PI", "s", "a plane", pools, Parameters(n_options={"PI": 0}))
+    assert set(options) == {"a plane", "b plane"} and pool == "source"
+    pools.add("VG", "s", "head")
+    options, pool = pick_options("q", "PI", "s", "a plane", pools, Parameters(distractor_pool="global"))
+    assert len(options) == 4 and pool == "global"
+
+
+def test_circular_asks_every_rotation_and_fixed_keeps_the_alphabet(tmp_path: Path) -> None:
+    write_cases(tmp_path / "cases", hospital("clinic", 4, 5))
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "c", parameters={"shuffle": "circular", "tasks": ["PI"]})
+    by_case: dict[str, list[list[str]]] = {}
+    for row in rows_of(tmp_path / "c"):
+        by_case.setdefault(row["images"][0]["case_id"], []).append(row["answer"]["options"])
+    for turns in by_case.values():
+        first = turns[0]
+        assert turns == [first[turn:] + first[:turn] for turn in range(len(first))]
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "f", parameters={"shuffle": "fixed", "tasks": ["PI"]})
+    assert all(row["answer"]["options"] == sorted(row["answer"]["options"]) for row in rows_of(tmp_path / "f"))
+
+
+def test_several_templates_are_drawn(tmp_path: Path) -> None:
+    write_cases(tmp_path / "cases", hospital("clinic", 8, 4))
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"templates": ["1", "2"], "tasks": ["PI"]})
+    assert {row["prompt_id"] for row in rows_of(tmp_path / "b")} == {"fetal_gauge/pi@1", "fetal_gauge/pi@2"}
+
+
+def test_sub_planes_go_before_organs_and_words_that_overlap_are_kept_apart(tmp_path: Path) -> None:
+    rows = [
+        case("s", f"{number:02d}", labels={"plane": plane, **more})
+        for number, (plane, more) in enumerate(
+            [
+                ("Fetal brain", {"brain plane": "Trans-thalamic"}),
+                ("Fetal brain", {"brain plane": "Trans-cerebellum"}),
+                ("Fetal brain", {"brain plane": "Other"}),
+                ("Fetal abdomen", {}),
+                ("AC_PLANE", {}),
+                ("Other", {}),
+            ]
+        )
+    ]
+    write_cases(tmp_path / "cases", rows)
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["PI"]})
+    found = {row["images"][0]["case_id"]: row for row in rows_of(tmp_path / "b")}
+    answers = {name[2:]: row["reference"]["choices"][0] for name, row in found.items()}
+    assert answers == {
+        "00": "trans-thalamic plane",
+        "01": "trans-cerebellar plane",
+        "02": "fetal brain plane",
+        "03": "fetal abdomen plane",
+        "04": "abdominal circumference plane",
+    }
+    assert "trans-thalamic plane" not in found["s/02"]["answer"]["options"]
+    assert "abdominal circumference plane" not in found["s/03"]["answer"]["options"]
+    assert manifest.counts["left out"]["s/PI"] == {"class left out: other": 1}
+
+
+def test_without_the_vocabulary_raw_words_are_asked(tmp_path: Path) -> None:
+    write_cases(tmp_path / "cases", hospital("clinic", 4, 5))
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"use_vocabulary": False, "tasks": ["PI"]})
+    assert {row["reference"]["choices"][0] for row in rows_of(tmp_path / "b")} >= {"Fetal abdomen", "Maternal cervix"}
+
+
+def test_a_label_of_one_source_answers_another_task(tmp_path: Path) -> None:
+    rows = [
+        case("acouslic-ai", f"{number}", labels={"plane": ("optimal plane", "suboptimal plane", "none")[number % 3]})
+        for number in range(6)
+    ]
+    write_cases(tmp_path / "cases", rows)
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["PI", "VC"]})
+    found = rows_of(tmp_path / "b")
+    assert {row["task"] for row in found} == {"VC"} and len(found) == 4
+
+
+def _pool_of_synonyms(path: Path) -> dict[str, Any]:
+    words = ("Fetal-Head", "fetal head", "FETAL  HEAD")
+    write_cases(path, [case("s", f"{number}", labels={"plane": words[number % 3]}) for number in range(6)])
+    return {"use_vocabulary": False}
+
+
+def _one_label(path: Path) -> dict[str, Any]:
+    write_cases(path, [case("s", f"{number}", labels={"plane": "Fetal brain"}) for number in range(4)])
+    return {}
+
+
+@pytest.mark.parametrize("make", [_pool_of_synonyms, _one_label])
+def test_a_pool_of_one_label_or_its_synonyms_asks_nothing(make: Any, tmp_path: Path) -> None:
+    parameters = make(tmp_path / "cases")
+    with pytest.raises(BadInput, match="fewer than two options: the pool holds one label and its synonyms"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters=parameters)
+    assert not (tmp_path / "b").exists()
+
+
+def test_fewer_labels_than_options_show_fewer_and_k_is_stored(tmp_path: Path) -> None:
+    rows = [case("s", f"{number}", labels={"plane": ("Fetal brain", "Fetal femur")[number % 2]}) for number in range(4)]
+    write_cases(tmp_path / "cases", rows)
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b")
+    assert manifest.counts["options"] == {"PI, 2 shown": 4}
+    assert {facts_of(row)["k"] for row in rows_of(tmp_path / "b")} == {"2"}
+
+
+def test_a_structure_without_mask_is_not_asked_and_counted(tmp_path: Path) -> None:
+    empty = np.zeros((48, 64), dtype=bool)
+    small = empty.copy()
+    small[10:14, 10:30] = True
+    rows = [
+        case("s", "0", boxes=[("head", 5, 5, 20, 20)]),
+        case("s", "1", boxes=[("abdomen", 5, 5, 20, 20)]),
+        case("s", "2"),
+        case("s", "3", masks={"head": small}),
+        case("s", "4", masks={"head": empty}),
+    ]
+    write_cases(tmp_path / "cases", rows)
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["VG"]})
+    assert len(rows_of(tmp_path / "b")) == 2
+    assert manifest.counts["left out"]["s/VG"] == {"no mask and no box": 1, "box with a side below 8 pixels": 1}
+
+
+def test_an_image_without_patient_id_is_its_own_group_and_not_checkable(tmp_path: Path) -> None:
+    rows = [case("s", f"{number}", labels={"plane": ("Fetal brain", "Fetal femur")[number % 2]}) for number in range(4)]
+    write_cases(tmp_path / "cases", rows)
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b")
+    assert all("patient_id" not in facts_of(row) for row in rows_of(tmp_path / "b"))
+    assert len({row["group"] for row in rows_of(tmp_path / "b")}) == 4
+    assert manifest.counts["overlap of train and test"]["not checkable"] == {"s": 4}
+
+
+def _leaking(path: Path) -> None:
+    rows = hospital("s", 6, 2)
+    for number, row in enumerate(rows):
+        row["split"] = ("train", "test")[number % 2]
+    write_cases(path, rows)
+
+
+def test_an_overlap_of_train_and_test_is_refused_or_dropped(tmp_path: Path) -> None:
+    _leaking(tmp_path / "cases")
+    with pytest.raises(BadInput, match=r"6 patients or groups in train and test.*on_overlap: drop"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "b")
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"on_overlap": "drop"})
+    assert {row["split"] for row in rows_of(tmp_path / "b")} == {"test"}
+    assert manifest.counts["overlap of train and test"]["resolved"] == {"patients or groups": 6}
+    assert any("6 cases of the train part were left out" in notice for notice in manifest.notices)
+
+
+def test_the_same_image_in_train_and_test_is_an_overlap(tmp_path: Path) -> None:
+    labels = {"plane": "Fetal brain"}
+    rows = [
+        case("s", "0", seed=1, patient="a", split="train", labels=labels),
+        case("s", "1", seed=1, patient="b", split="test", labels=labels),
+        case("s", "2", seed=2, patient="c", split="test", labels={"plane": "Fetal femur"}),
+    ]
+    write_cases(tmp_path / "cases", rows)
+    with pytest.raises(BadInput, match="1 images in train and test"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "b")
+
+
+def test_held_out_sources_lie_in_the_test(tmp_path: Path) -> None:
+    write_cases(tmp_path / "cases" / "a", hospital("a", 12, 2))
+    write_cases(tmp_path / "cases" / "b", hospital("b", 12, 2))
+    parameters = {"small_source_max_images": 0, "held_out": ["b"], "tasks": ["PI"]}
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "bench", parameters=parameters)
+    splits = {(row["source"], row["split"]) for row in rows_of(tmp_path / "bench")}
+    assert splits == {("a", "train"), ("a", "test"), ("b", "test")}
+    with pytest.raises(BadInput, match="no source 'x'"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "c", parameters={"held_out": ["x"]})
+
+
+def test_a_clip_and_a_measure_without_spacing_are_left_out(tmp_path: Path) -> None:
+    measured = {"head circumference": (200.0, "mm")}
+    rows = [
+        case("s", "0", measurements=measured, spacing=0.2),
+        case("s", "1", measurements=measured),
+        case("s", "2", measurements={"head circumference": (20.0, "cm")}, spacing=0.2),
+        case("s", "3", measurements={"head circumference": (9000.0, "mm")}, spacing=0.2),
+        case("s", "4", measurements=measured, spacing=0.2, frames=12),
+    ]
+    write_cases(tmp_path / "cases", rows)
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["MS"]})
+    (row,) = rows_of(tmp_path / "b")
+    assert row["dataset"] == "s head circumference" and row["reference"]["number"] == 200.0
+    assert "0.2 mm wide" in row["question"] and "between 10 and 450 mm" in row["question"]
+    assert manifest.counts["left out"]["s/MS"] == {
+        "measured in 'cm', not in mm": 1,
+        "no pixel spacing, so no image tells millimetres": 1,
+        "not a still image": 1,
+        "outside ms_range": 1,
+    }
+
+
+@pytest.mark.parametrize(
+    ("given_parameters", "says"),
+    [
+        ({"box_lines": 2}, "box_lines"),
+        ({"n_options": {"PI": 1}}, "from 2 to 26"),
+        ({"n_options": {"XX": 3}}, "no task 'XX'"),
+        ({"box_rgb": [0, 0, 300]}, "0 to 255"),
+        ({"draw_stage": "after"}, "needs an image_size"),
+        ({"test_fraction": 1.5}, "less than 1"),
+        ({"ms_range": [5, 5]}, "low below high"),
+    ],
+)
+def test_wrong_parameters_are_named(given_parameters: dict[str, Any], says: str) -> None:
+    with pytest.raises(BadInput, match=says):
+        make_parameters(given_parameters)
+
+
+def test_parameters_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "p.yaml"
+    file.write_text("n_options: {PI: 6}\nvg_component_rule: each\n", "utf-8")
+    found = make_parameters(file)
+    assert found.n_options == {"PI": 6, "VC": 2, "FO": 4, "CD": 3, "VG": 4} and found.vg_component_rule == "each"
+    file.write_text("- a\n", "utf-8")
+    with pytest.raises(BadInput, match="not a mapping"):
+        make_parameters(file)
+    with pytest.raises(BadInput, match="cannot be read"):
+        make_parameters(tmp_path / "none.yaml")
+
+
+def test_folders_that_hold_no_cases_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no such folder"):
+        build_fetal_gauge(tmp_path / "none", tmp_path / "b")
+    with pytest.raises(BadInput, match="no folder of cases"):
+        build_fetal_gauge(tmp_path, tmp_path / "b")
+    write_cases(tmp_path / "cases" / "a", hospital("a", 2, 2))
+    write_cases(tmp_path / "cases" / "b", hospital("a", 2, 2))
+    with pytest.raises(BadInput, match="a second case 'a/000_00'"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "b")
+
+
+def test_an_image_that_does_not_decode_names_its_case(tmp_path: Path) -> None:
+    rows = hospital("s", 2, 4)
+    rows[3]["image"] = {"bytes": b"\x89PNG broken", "path": "x.png"}
+    write_cases(tmp_path / "cases", rows)
+    with pytest.raises(BadInput, match=r"s/000_03.*cannot be decoded"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["VG"]})
