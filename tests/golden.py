@@ -166,8 +166,13 @@ ITEMS: Final = [
     ),
     _item("text", {"texts": ["The gland is normal in size ."]}, {}),
     _item("mask", {"masks": [MASK]}, {}),
-    _item("grounded", {"choices": ["benign"], "masks": [MASK]}, {"options": ["benign", "malignant"]}),
-    _item("grounded_report", {"sentences": [_SENTENCE], "masks": [MASK]}, {}),
+    _item("grounded", {"texts": ["benign"], "masks": [MASK]}, {}, meta={"answer_type": "classification"}),
+    _item(
+        "grounded_report",
+        {"sentences": [_SENTENCE], "masks": [MASK]},
+        {},
+        meta={"finding_types": '["organ_presence"]'},
+    ),
 ]
 
 REPLIES: Final = [
@@ -183,8 +188,8 @@ REPLIES: Final = [
     _reply("golden/number", "22.5 mm"),
     _reply("golden/number-null", "null"),
     _reply("golden/text", "The gland is normal in size ."),
-    _reply("golden/mask", "a mask"),
-    _reply("golden/grounded", "benign, at the mask"),
+    _reply("golden/mask", '{"answer": "[SEG]", "predicted_mask": {"size": [4, 4], "counts": "52203"}}'),
+    _reply("golden/grounded", '{"answer": "benign", "predicted_mask": null}'),
     _reply("golden/grounded_report", "A round lesion.", status="truncated", finish_reason="length"),
 ]
 

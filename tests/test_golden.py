@@ -16,7 +16,7 @@ from tests import golden
 pytestmark = pytest.mark.part("tables")
 
 # Forms that can be scored in this version; the others must come out as nulls with a reason.
-SCORED = {"CHOICE", "MULTI_CHOICE", "PLACE", "NUMBER", "TEXT"}
+SCORED = {"CHOICE", "MULTI_CHOICE", "PLACE", "NUMBER", "TEXT", "MASK", "GROUNDED", "GROUNDED_REPORT"}
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +64,11 @@ def test_every_form_reaches_scores_and_report(folders: tuple[Folder, Folder], tm
         for code in SCORED
     }
     # One right and one failed choice; the right set in another order; the second of two places; 10 of 100 mm off.
-    assert values == pytest.approx({"CHOICE": 0.5, "MULTI_CHOICE": 1.0, "PLACE": 1.0, "NUMBER": 0.1, "TEXT": 1.0})
+    # The mask itself; a right answer without its pixels; a report cut off.
+    drawn = {"MASK": 1.0, "GROUNDED": 0.0, "GROUNDED_REPORT": 0.0}
+    assert values == pytest.approx(
+        {"CHOICE": 0.5, "MULTI_CHOICE": 1.0, "PLACE": 1.0, "NUMBER": 0.1, "TEXT": 1.0, **drawn}
+    )
     choice = found["tasks"]["CHOICE"]
     assert (choice["n"], choice["valid"]) == (2, 1)
     assert (found["tasks"]["NUMBER"]["n"], found["tasks"]["NUMBER"]["excluded"]) == (1, 1)
