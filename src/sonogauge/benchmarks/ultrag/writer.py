@@ -30,7 +30,7 @@ _SHOWN: Final = (
 
 
 class QuestionWriter(Protocol):
-    """Who writes: one text for a prompt and an image. `sonogauge.build.ultrag.ModelWriter` makes one of any model."""
+    """Who writes: one text for a prompt and an image. `sonogauge.models.question_writer` makes one of any model."""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,43 @@
+"""Any model as the writer of UltraG questions (`benchmarks.ultrag.writer.QuestionWriter`)."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from sonogauge._errors import BadInput
+from sonogauge.benchmarks.ultrag.writer import TEMPERATURE
+from sonogauge.models.base import EncodedImage, Model, Reader, Request
+
+
+class ModelWriter:
+    """Writes by asking a model, at temperature 0.2 unless `generation` says otherwise.
+
+    Raises:
+        BadInput: a baseline, which cannot write.
+    """
+
+    def __init__(self, model: Model | Reader, **generation: Any) -> None:
+        if isinstance(model, Reader):
+            raise BadInput(f"'{model.name}' cannot write questions", field="writer", fix="name a language model")
+        self._model: Model = model
+        self._generation = {"temperature": TEMPERATURE, **generation}
+
+    @property
+    def name(self) -> str:
+        """The model's name, with its revision where it is known."""
+        return "@".join(part for part in (self._model.name, self._model.revision) if part)
+
+    async def write(self, prompt: str, image: bytes, media_type: str, size: tuple[int, int]) -> str:
+        """Return the reply to a prompt and an image.
+
+        Raises:
+            ValueError: the request failed or was cut off.
+        """
+        digest = hashlib.sha256(image).hexdigest()
+        sent = EncodedImage(image, media_type, size[0], size[1], digest)
+        request = Request(digest[:16], "", 0, prompt, (sent,), generation=self._generation)
+        outcome = await self._model.answer(request)
+        if outcome.status != "ok":
+            raise ValueError(outcome.error or f"the reply is {outcome.status}")
+        return outcome.text
