@@ -111,6 +111,30 @@ def naive_draws(sample: Sample, name: str) -> tuple[list[float], list[float], fl
     return values, errors, error(items.sum(axis=0), lambda stratum, group: 1.0, False)
 
 
+def leaving_out(sample: Sample, name: str) -> tuple[float, float]:
+    """Standard error by leaving out each group, the rest of its stratum standing in; degrees of freedom after Kish."""
+    metric = load_metric(name)
+    items = sample.statistics[metric.statistic]
+    total = items.sum(axis=0)
+    value = float(metric.function(total))
+    slope = metric.gradient(total)  # type: ignore[misc]
+    variance, df = 0.0, 0.0
+    for stratum in sorted(set(sample.strata)):
+        mine = [index for index, own in enumerate(sample.strata) if own == stratum]
+        names = sorted({sample.groups[index] for index in mine})
+        sizes = []
+        for left in names:
+            weights = np.ones(len(items))
+            for index in mine:
+                weights[index] = 0.0 if sample.groups[index] == left else len(names) / (len(names) - 1)
+            changed = float(metric.function(np.tensordot(weights, items, axes=1)))
+            variance += (len(names) - 1) / len(names) * (changed - value) ** 2
+            own = sum(items[index] for index in mine if sample.groups[index] == left)
+            sizes.append(sum(max(0.0, -float(term)) for term in np.ravel(own * slope)))
+        df += sum(sizes) ** 2 / sum(size**2 for size in sizes) - 1
+    return math.sqrt(variance), df
+
+
 def quantiles(values: list[float]) -> tuple[float, float]:
     ordered = sorted(values)
     return ordered[math.ceil(0.025 * len(ordered)) - 1], ordered[math.ceil(0.975 * len(ordered)) - 1]
@@ -131,7 +155,10 @@ def test_bootstrap_t_equals_a_naive_loop(sample: Sample, name: str) -> None:
     values, errors, own = naive_draws(sample, name)
     value = float(metric.function(sample.statistics[metric.statistic].sum(axis=0)))
     deviation = math.sqrt(sum((draw - sum(values) / DRAWS) ** 2 for draw in values) / DRAWS)
-    half = stats.t.ppf(0.975, 33 - 2) * deviation
+    left_out, df = leaving_out(sample, name)
+    half = stats.t.ppf(0.975, df) * deviation * left_out / own
+    if metric.interval != "averaged":
+        own = left_out
     if metric.interval == "log":
         ratios = [math.log(draw / value) / (error / draw) for draw, error in zip(values, errors, strict=True)]
         low_t, high_t = quantiles(ratios)
@@ -145,15 +172,18 @@ def test_bootstrap_t_equals_a_naive_loop(sample: Sample, name: str) -> None:
     assert result.draws is not None
     assert result.draws == pytest.approx(np.array(values), abs=1e-12)
     assert (result.value, result.low, result.high) == pytest.approx((value, low, high), abs=1e-12)
-    assert (result.groups, result.df, result.reliable) == (33, 31.0, True)
+    assert (result.groups, result.reliable) == (33, True)
+    assert result.df == pytest.approx(df, abs=1e-9)
+    assert df < 31
 
 
 @pytest.mark.parametrize("name", ["macro_recall", "balanced_accuracy"])
 def test_standard_error_interval_equals_a_naive_loop(sample: Sample, name: str) -> None:
     metric = load_metric(name)
     result = estimate(metric, sample.sums("confusion"), sample.resampler)
-    values, _, _ = naive_draws(sample, name)
-    half = stats.t.ppf(0.975, 31) * np.std(values)
+    values, _, own = naive_draws(sample, name)
+    left_out, df = leaving_out(sample, name)
+    half = stats.t.ppf(0.975, df) * np.std(values) * left_out / own
     assert (result.low, result.high) == pytest.approx((result.value - half, result.value + half), abs=1e-12)
 
 
@@ -161,10 +191,11 @@ def test_standard_error_interval_equals_a_naive_loop(sample: Sample, name: str) 
 def test_proportion_is_wilson_with_the_clustered_effective_n(sample: Sample, name: str) -> None:
     metric = load_metric(name)
     result = estimate(metric, sample.sums(metric.statistic), sample.resampler)
-    values, _, own = naive_draws(sample, name)
+    values, _, _ = naive_draws(sample, name)
+    own, df = leaving_out(sample, name)
     p = float(result.value)  # type: ignore[arg-type]
     n = min(150, p * (1 - p) / own**2)
-    z = stats.t.ppf(0.975, 31)
+    z = stats.t.ppf(0.975, df)
 
     def score(chance: float) -> float:  # Wilson's interval holds every chance that a score test does not reject
         return float((p - chance) ** 2 - z**2 * chance * (1 - chance) / n)
@@ -224,19 +255,21 @@ def test_combine_equals_a_naive_loop_with_welch_degrees_of_freedom() -> None:
         return result
 
     result = combine(parts, score)
-    first, _, _ = naive_draws(one, "accuracy")
-    second, _, _ = naive_draws(two, "rmse_scaled")
+    first, _, first_own = naive_draws(one, "accuracy")
+    second, _, second_own = naive_draws(two, "rmse_scaled")
+    (first_error, first_df), (second_error, second_df) = leaving_out(one, "accuracy"), leaving_out(two, "rmse_scaled")
     draws = [0.7 * a + 0.3 * (1 - b) ** 2 for a, b in zip(first, second, strict=True)]
     slope = -0.6 * (1 - float(parts[1].value))  # type: ignore[arg-type]
     share = [(0.7 * np.std(first)) ** 2, (slope * np.std(second)) ** 2]
-    df = sum(share) ** 2 / (share[0] ** 2 / 31 + share[1] ** 2 / 15)
-    half = stats.t.ppf(0.975, df) * np.std(draws)
+    df = sum(share) ** 2 / (share[0] ** 2 / first_df + share[1] ** 2 / second_df)
+    larger = share[0] * (first_error / first_own) ** 2 + share[1] * (second_error / second_own) ** 2
+    half = stats.t.ppf(0.975, df) * np.std(draws) * math.sqrt(larger / sum(share))
     value = 0.7 * float(parts[0].value) + 0.3 * (1 - float(parts[1].value)) ** 2  # type: ignore[arg-type]
     assert result.draws == pytest.approx(np.array(draws), abs=1e-12)
     assert result.df == pytest.approx(df, rel=1e-6)
     assert result.low == pytest.approx(value - half, abs=1e-9)
     assert result.high == pytest.approx(value + half, abs=1e-9)
-    assert result.low == pytest.approx(value - stats.t.ppf(0.975, result.df) * np.std(draws), abs=1e-12)
+    assert result.inflation > 1.0
     assert result.groups == 33 + 17
 
 
@@ -249,8 +282,10 @@ def test_difference_is_paired() -> None:
     b = estimate(load_metric("accuracy"), sums, sample.resampler)
     result = difference(a, b)
     assert a.draws is not None and b.draws is not None
-    half = stats.t.ppf(0.975, 31) * np.std(a.draws - b.draws)
-    assert result.low == pytest.approx(result.value - half, abs=1e-12)
+    half = stats.t.ppf(0.975, min(a.df, b.df)) * np.std(a.draws - b.draws)
+    shares = np.array([np.var(a.draws), np.var(b.draws)])
+    larger = math.sqrt(float(shares @ [a.inflation**2, b.inflation**2] / shares.sum()))
+    assert result.low == pytest.approx(result.value - half * larger, abs=1e-12)
     assert float(result.low) > 0  # type: ignore[arg-type]
     assert result.groups == 33
     assert difference(a, a).why_null == NO_VARIATION
@@ -377,7 +412,9 @@ def test_a_cell_with_few_of_the_groups_of_a_stratum() -> None:
     sample = Sample(6, strata=(("a", 40),), items=60)
     sums = sample.sums("hits")
     few = GroupSums(sums.strata[:6], sums.groups[:6], sums.values[:6])
+    items = few.values[:, 1]
     for name in ("accuracy", "rouge_l"):
         result = estimate(load_metric(name), few, sample.resampler)
-        assert result.groups == 6 and result.df == 5.0
+        assert result.groups == 6
+        assert result.df == pytest.approx(items.sum() ** 2 / (items**2).sum() - 1.0, abs=1e-12)
         assert result.low is not None and result.high is not None and result.low < result.high

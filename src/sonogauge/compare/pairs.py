@@ -259,4 +259,4 @@ def spread(gap: Estimate) -> float | None:
     if gap.draws is None or gap.low is None:
         return None
     usable = gap.draws[~np.isnan(gap.draws)]
-    return float(np.std(usable)) if len(usable) else None
+    return float(np.std(usable)) * gap.inflation if len(usable) else None

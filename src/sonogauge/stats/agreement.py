@@ -238,6 +238,7 @@ def _estimate(
         found.why_null,
         found.draws,
         found.method,
+        found.inflation,
     )
 
 

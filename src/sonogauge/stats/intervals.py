@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sonogauge.metrics.base import Array, Metric
 from sonogauge.metrics.sums import GroupSums
+from sonogauge.stats._spread import ROUNDING, degrees, spread
 from sonogauge.stats._threads import one_thread
 from sonogauge.stats.resample import Resampler
 
@@ -20,8 +21,6 @@ ONE_GROUP = "one group"
 NO_ITEM = "no item"
 NOT_DEFINED = "not defined at these values"
 NO_VARIATION = "no variation between groups"
-# Below this share of its own terms a standard error is rounding.
-_ROUNDING = 1e-12
 # A bootstrap-t quantile beyond this many quantiles of t comes from draws of nearly one group.
 _ABSURD = 10.0
 
@@ -40,6 +39,8 @@ class Estimate:
         why_null: why the value or the interval is missing.
         draws: the value in each draw (draws,), for combined values; None where the groups cannot tell the spread.
         method: how the interval was made.
+        inflation: standard error by leaving out each group over the linearised one, which the draws share: above 1
+            where some groups hold far more items than others.
     """
 
     value: float | None
@@ -51,6 +52,7 @@ class Estimate:
     why_null: str | None
     draws: Array | None = field(default=None, compare=False, repr=False)
     method: str = ""
+    inflation: float = 1.0
 
 
 def t_quantile(df: float, level: float = LEVEL) -> float:
@@ -80,15 +82,17 @@ def wilson(value: float, n: float, quantile: float) -> tuple[float, float]:
 def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     """Estimate a metric of sums with its interval.
 
+    SE leaves out each group in turn (stratified jackknife); t has effective groups - strata degrees of freedom, for
+    a few groups with most of the items tell no more than those few. SD(draws) is multiplied by the inflation, SE over
+    the linearised standard error.
     proportion: Wilson with the clustered effective n = p(1 - p)/SE², at most the number of items (at 0 or 1: the
-    number of groups), and the quantile t(groups - strata); SE by linearisation, G/(G - 1) per stratum
-    (Dean & Pagano 2015, doi:10.1093/jssam/smv024).
-    studentised, log: cluster bootstrap-t with the linearised standard error of each draw, on the value or its
-    logarithm, no shorter than value ± t SD(draws).
+    number of groups), and the quantile t (Dean & Pagano 2015, doi:10.1093/jssam/smv024).
+    studentised, log: SE times the cluster bootstrap-t with the linearised standard error of each draw, on the value
+    or its logarithm, no shorter than value ± t SD(draws).
     standard_error: value ± t SD(draws), which holds where a class with few groups vanishes from draws.
     averaged: bootstrap-t; below 20 groups as standard_error.
-    One group, or a stratum with one group in the whole benchmark: no interval. Raises ValueError for a metric of kind "order" and for groups
-    the resampler was not made for.
+    One group, or a stratum with one group in the whole benchmark: no interval. Raises ValueError for a metric of
+    kind "order" and for groups the resampler was not made for.
     """
     if metric.gradient is None:
         raise ValueError(f"metric '{metric.name}' is no function of sums; use estimate_order")
@@ -105,27 +109,18 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     if lonely:
         return _without(value, groups, lonely)
     pooled = any(resampler.pooled(stratum) for stratum in strata)
-    df = _degrees(present)
     totals = resampler.totals(sums)
     draws = metric.function(totals)
     note = ", groups pooled at random" if pooled else ""
     gradient = metric.gradient(total).reshape(-1)
-    variance, terms = 0.0, 0.0
-    for _, values in strata.values():
-        influence = values @ gradient
-        if len(values) == 1:
-            # The only group of its stratum here, though not in the benchmark: its distance from 0, the overall mean.
-            variance += float(influence[0] ** 2)
-        else:
-            variance += len(values) / (len(values) - 1) * float(((influence - influence.mean()) ** 2).sum())
-        terms += float(((np.abs(values) @ np.abs(gradient)) ** 2).sum())
-    error = math.sqrt(variance)
-    flat = error <= _ROUNDING * math.sqrt(terms)
+    linear, error, inflation, df, flat = spread(
+        metric, total, value, {stratum: values for stratum, (_, values) in strata.items()}
+    )
 
     def interval(low: float, high: float, method: str) -> Estimate:
         if metric.unit == "fraction":
             low, high = max(0.0, low), min(1.0, high)
-        return Estimate(value, low, high, groups, df, groups >= RELIABLE_GROUPS, None, draws, method + note)
+        return Estimate(value, low, high, groups, df, groups >= RELIABLE_GROUPS, None, draws, method + note, inflation)
 
     if metric.interval == "proportion":
         # hits / n has the derivative 1/n in hits, the largest of its two.
@@ -133,21 +128,23 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
         if value in (0.0, 1.0):
             effective = float(groups)
         else:
-            effective = items if flat else min(items, value * (1 - value) / variance)
+            effective = items if flat else min(items, value * (1 - value) / error**2)
         return interval(*wilson(value, effective, t_quantile(df)), "Wilson, clustered effective n, t")
     if flat or (metric.interval == "log" and value == 0):
         return Estimate(value, None, None, groups, df, groups >= RELIABLE_GROUPS, NO_VARIATION, draws)
     log = metric.interval == "log"
     # The interval in units of its own scale: the logarithm (delta method) or the value.
     base = value if log else 1.0
-    half = t_quantile(df) * _deviation(draws) / base
+    half = t_quantile(df) * inflation * _deviation(draws) / base
     lower, upper, name = -half, half, "bootstrap standard error, t"
     if metric.interval != "standard_error" and not (metric.interval == "averaged" and groups < RELIABLE_GROUPS):
         with one_thread():
-            low_t, high_t = _studentised(metric, sums, resampler, totals, value, draws, error, log)
+            low_t, high_t = _studentised(metric, sums, resampler, totals, value, draws, linear, log)
         # With very few groups, draws without any spread of their own leave the quantiles infinite or absurd.
         if max(-low_t, high_t) <= _ABSURD * t_quantile(df):
-            ends = -high_t * error / base, -low_t * error / base
+            # The draws of a class average see for themselves what leaving out the groups of a rare class does.
+            scale = linear if metric.interval == "averaged" else error
+            ends = -high_t * scale / base, -low_t * scale / base
             # Errors are heavy-tailed, which few groups hide: never shorter than t on either side.
             lower, upper = ends if metric.interval == "averaged" else (min(lower, ends[0]), max(upper, ends[1]))
             name = "cluster bootstrap-t"
@@ -241,7 +238,7 @@ def estimate_order(
         for stratum, (columns, units) in places.items():
             weights[:, columns] = counts[stratum][start:stop][:, units] * resampler.factor(stratum)
         draws[start:stop] = metric.function(numbers, weights)
-    df = _degrees(present)
+    df = degrees(present)
     usable = draws[~np.isnan(draws)]
     reliable = count >= RELIABLE_GROUPS
     if np.ptp(usable) == 0:
@@ -262,7 +259,8 @@ def combine(
 ) -> Estimate:
     """Estimate a function of finished values (a macro average, a composite, a difference) under the shared draws.
 
-    The interval is value ± t(df) SD(draws); df by Welch and Satterthwaite over the parts. A part without a value, or
+    The interval is value ± t(df) SD(draws), inflated as the parts are, each by its share of the variance; df by Welch
+    and Satterthwaite over the parts. A part without a value, or
     whose groups cannot tell its spread (one group), leaves the whole without one and is named in `why_null`.
 
     Args:
@@ -296,10 +294,12 @@ def combine(
     table = np.stack([part.draws for part in parts if part.draws is not None], axis=-1)
     slopes = _slopes(function, values)
     draws = function(table)
-    deviation = _deviation(draws)
     # Draws in which a part is undefined (none of its groups was drawn) are left out of every spread.
     spreads = np.array([_deviation(table[:, column]) for column in range(len(parts))])
     shares = (slopes * spreads) ** 2
+    squares = np.array([part.inflation**2 for part in parts])
+    inflation = math.sqrt(float((shares * squares).sum() / shares.sum())) if shares.sum() > 0 else 1.0
+    deviation = inflation * _deviation(draws)
     part_df = np.array([max(part.df, 1.0) for part in parts])
     if df is None:
         mass = float((shares**2 / part_df).sum())
@@ -307,19 +307,20 @@ def combine(
         # Welch and Satterthwaite take the parts for independent; parts that share groups cannot know more than these.
         df = min(df, max(1.0, count - 1.0))
     reliable = df >= RELIABLE_GROUPS - 1
-    if deviation <= _ROUNDING * max(1.0, float(np.abs(slopes * values).sum())):
+    if deviation <= ROUNDING * max(1.0, float(np.abs(slopes * values).sum())):
         pull = np.abs(slopes)
         if not (proportion and value in (0.0, 1.0) and pull.sum() > 0):
             return Estimate(value, None, None, count, df, reliable, NO_VARIATION, draws)
         pull = pull / pull.sum()
         effective = min(count, 1.0 / float((pull**2 / np.array([part.groups for part in parts])).sum()))
         low, high = wilson(value, effective, t_quantile(df))
-        return Estimate(value, low, high, count, df, reliable, None, draws, "Wilson, effective number of groups, t")
+        method = "Wilson, effective number of groups, t"
+        return Estimate(value, low, high, count, df, reliable, None, draws, method)
     half = t_quantile(df) * deviation
     low, high = value - half, value + half
     if proportion:
         low, high = max(0.0, low), min(1.0, high)
-    return Estimate(value, low, high, count, df, reliable, None, draws, "bootstrap standard error, t")
+    return Estimate(value, low, high, count, df, reliable, None, draws, "bootstrap standard error, t", inflation)
 
 
 def difference(a: Estimate, b: Estimate, *, names: tuple[str, str] = ("first", "second")) -> Estimate:
@@ -345,12 +346,6 @@ def _lonely(resampler: Resampler, present: Mapping[str, int]) -> str | None:
         return ONE_GROUP
     single = [stratum for stratum in present if resampler.unit_count(stratum) == 1]
     return f"{ONE_GROUP} in '{single[0]}'" if single else None
-
-
-def _degrees(present: Mapping[str, int]) -> float:
-    """Return groups minus strata; strata with one group here count as one stratum together."""
-    alone = sum(number == 1 for number in present.values())
-    return float(max(1, sum(number - 1 for number in present.values()) + max(0, alone - 1)))
 
 
 def _deviation(draws: Array) -> float:

@@ -104,7 +104,8 @@ def fieller(above: Estimate, below: Estimate, zero: float) -> Estimate | None:
     """Estimate (above - zero) / (below - zero) under the shared draws, or None where the denominator may be 0.
 
     The 95 % interval holds the ratios k for which (above - zero) - k (below - zero) lies within t standard errors of
-    0, with variances and covariance of the draws. Source: Fieller 1954, JRSS B 16:175-185.
+    0, with variances and covariance of the draws, inflated as those of the two values are. Source: Fieller 1954,
+    JRSS B 16:175-185.
     """
     assert above.value is not None and below.value is not None
     a, b = above.value - zero, below.value - zero
@@ -112,7 +113,8 @@ def fieller(above: Estimate, below: Estimate, zero: float) -> Estimate | None:
     if above.draws is None or below.draws is None:
         return Estimate(a / b, None, None, groups, df, False, above.why_null or below.why_null)
     usable = ~(np.isnan(above.draws) | np.isnan(below.draws))
-    (var_a, cov), (_, var_b) = np.cov(above.draws[usable], below.draws[usable], bias=True)
+    scales = np.array([above.inflation, below.inflation])
+    (var_a, cov), (_, var_b) = np.cov(above.draws[usable], below.draws[usable], bias=True) * np.outer(scales, scales)
     square = t_quantile(df) ** 2
     lead = b * b - square * var_b
     if b <= 0 or lead <= 0:
