@@ -73,8 +73,6 @@ def _try(tmp_path: Path, source: str, name: str, data: bytes, trials: int) -> No
 
 @pytest.mark.parametrize("source", sorted(_TEXTS))
 def test_annotation_files(tmp_path: Path, source: str) -> None:
-    if source == "cvat":
-        pytest.importorskip("defusedxml")
     _try(tmp_path, source, *_TEXTS[source], trials=40)
 
 

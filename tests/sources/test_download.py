@@ -69,7 +69,6 @@ class Server:
 
 @pytest.fixture
 def server() -> Iterator[Server]:
-    pytest.importorskip("pooch")
     one = Server()
     yield one
     one.close()

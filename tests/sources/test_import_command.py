@@ -12,7 +12,7 @@ import pytest
 import sonogauge
 from sonogauge._errors import BadInput
 from sonogauge.folders import Folder
-from sonogauge.sources.catalogue import KINDS, known_sources
+from sonogauge.sources.catalogue import KINDS, known_source, known_sources
 from tests.sources.pictures import csv, disc, imported, labels, noise, save, write
 
 pytestmark = [pytest.mark.lookalike, pytest.mark.part("import")]
@@ -135,6 +135,26 @@ def test_two_rows_for_one_image_and_images_without_a_row_are_told(tmp_path: Path
     assert manifest.counts["fault: row without an id"] == 1
     assert manifest.counts["rows without an image in t.csv"] == 1
     assert "no row in t.csv" in rows["b"]["known_issues"]
+
+
+def test_the_same_picture_in_two_splits_is_told(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    for part, seed in (("train", 1), ("test", 1), ("test", 2)):
+        save(root / part / f"{seed}{part}.png", noise(seed))
+    save(root / "train" / "3.bmp", noise(3))
+    save(root / "train" / "3.png", noise(3))
+    text = "find: ['{part:train|test}/{n}.png', '{part:train|test}/{n}.bmp']\nid: '{file}'\nsplit: '{part}'\n"
+    rows, manifest = imported("folder", root, map_file=write(tmp_path / "map.yaml", text))
+    assert manifest.counts["images twice"] == 2 and manifest.counts["images in two splits"] == 1
+    # Without a patient the pixels are the group, whatever the file format.
+    assert (
+        rows["3.bmp"]["group"] == rows["3.png"]["group"] and rows["1train.png"]["group"] == rows["1test.png"]["group"]
+    )
+
+
+@pytest.mark.parametrize("name", ["FETAL_PLANES_DB", "fetal planes db", "Fetal-Planes-Db"])
+def test_a_source_in_any_spelling(name: str) -> None:
+    assert known_source(name).name == "fetal-planes-db"
 
 
 def test_masks_that_no_image_has_are_told(tmp_path: Path) -> None:

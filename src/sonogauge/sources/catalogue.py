@@ -49,11 +49,31 @@ def known_sources() -> tuple[str, ...]:
 
 @lru_cache(maxsize=64)
 def known_source(name: str) -> SourceSpec:
-    """Return a known source; raise BadInput with the known names if there is none."""
+    """Return a known source by its name or an alias, in any spelling.
+
+    Raises:
+        BadInput: there is none; the message lists the known names.
+
+    >>> known_source("BUS_BRA").name, known_source("BrEaST").name
+    ('bus-bra', 'breast-lesions-usg')
+    """
     if name not in known_sources():
-        raise BadInput(f"no source '{name}'", fix="known: " + ", ".join((*known_sources(), *KINDS)))
+        plain = _spelling(name)
+        other = plain if plain in known_sources() else _aliases().get(plain)
+        if other is None:
+            raise BadInput(f"no source '{name}'", fix="known: " + ", ".join((*known_sources(), *KINDS)))
+        return known_source(other)
     file = resources.files("sonogauge.sources") / "known" / f"{name}.yaml"
     return make_spec(yaml.safe_load(file.read_text("utf-8")), f"{name}.yaml")
+
+
+def _spelling(name: str) -> str:
+    return "-".join(name.casefold().replace("_", " ").replace("-", " ").split())
+
+
+@lru_cache(maxsize=1)
+def _aliases() -> dict[str, str]:
+    return {_spelling(alias): name for name in known_sources() for alias in known_source(name).aliases}
 
 
 def find_source(name: str, map_file: Path | str | None = None) -> SourceSpec:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -62,6 +64,8 @@ class _Counts:
     far: int = 0
     without_patient: int = 0
     with_spacing: int = 0
+    in_two_splits: int = 0
+    first_split: dict[str, str | None] = field(default_factory=dict)  # pixel hash -> split
 
     def take(self, row: dict[str, Any], far: int) -> None:
         self.cases += 1
@@ -77,6 +81,7 @@ class _Counts:
         self.masks += len(row["masks"])
         self.boxes += len(row["boxes"])
         self.far += far
+        self.in_two_splits += self.first_split.setdefault(row["pixel_hash"], row["split"]) != row["split"]
         self.with_spacing += row["spacing"] is not None
 
     def as_dict(self) -> dict[str, int]:
@@ -89,6 +94,7 @@ class _Counts:
             "masks": self.masks,
             "boxes": self.boxes,
             "mask pixels of no declared value": self.far,
+            "images in two splits": self.in_two_splits,
             "images twice": sum(number - 1 for number in self.pixels.values()),
         }
         few = {name: number for name, number in self.labels.most_common(200)}
@@ -182,6 +188,16 @@ def _write(
     folder: FolderWriter, found: list[tuple[str, Finding, Layout]], origin: Origin, log: ReadLog, counts: _Counts
 ) -> None:
     table = folder.table("cases", rows_per_group=_ROWS_PER_GROUP)
+    with _bar(len(found)) as on_case:
+        for row, far in _rows(found, origin, log, on_case):
+            counts.take(row, far)
+            table.write([row])
+
+
+def _rows(
+    found: list[tuple[str, Finding, Layout]], origin: Origin, log: ReadLog, on_case: Callable[[], None]
+) -> Iterator[tuple[dict[str, Any], int]]:
+    """Yield the rows in order; images are decoded in threads, in a window of bounded size."""
     waiting: deque[tuple[Finding, Future[tuple[dict[str, Any], int]]]] = deque()
     work = iter(found)
     with ThreadPoolExecutor(_WORKERS) as pool:
@@ -192,15 +208,28 @@ def _write(
                 if not waiting:
                     return
                 finding, future = waiting.popleft()
+                on_case()
                 try:
-                    row, far = future.result()
+                    yield future.result()
                 except MediaFault as fault:
                     log.drop(finding.path, str(fault))
-                    continue
-                counts.take(row, far)
-                table.write([row])
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Callable[[], None]]:
+    """Show a bar of the cases on standard error, if a person looks at it."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("cases"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task("cases", total=total)
+        yield lambda: bar.advance(task)
 
 
 def _manifest(
@@ -212,6 +241,8 @@ def _manifest(
         notices.append(f"patient unknown for {counts.without_patient} of {counts.cases} cases: leaks cannot be checked")
     if counted["images twice"]:
         notices.append(f"{counted['images twice']} images have the pixels of another")
+    if counted["images in two splits"]:
+        notices.append(f"{counted['images in two splits']} images have the pixels of one in another split")
     if not spec.licence_checked and not private:
         notices.append(f"licence not verified at the source: {spec.licence}")
     used = sorted(log.used)

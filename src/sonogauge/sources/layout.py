@@ -201,6 +201,7 @@ class SourceSpec(_Strict):
 
     name: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$")
     title: str
+    aliases: tuple[str, ...] = ()
     organ: str
     licence: str
     licence_checked: bool = False
