@@ -32,12 +32,12 @@ _EDGES: Final = " \t\r\n.,;:*_`\"'()[]{}"
 
 
 def parse(reply: str, spec: AnswerSpec) -> Parsed:
-    """Read the order that a reply gives; the last stated one wins.
+    r"""Read the order that a reply gives; the last stated one wins.
 
     An option named twice is `ambiguous`, and so is prose with several options; nothing named is `none`.
 
     >>> spec = AnswerSpec("ranking", options=("melanoma", "nevus", "wart"), letters=("A", "B", "C"))
-    >>> parse("1. Nevus - even colour\\n2. Melanoma", spec).value
+    >>> parse("1. Nevus - even colour\n2. Melanoma", spec).value
     ('nevus', 'melanoma')
     >>> parse("ANSWER: C > A > B", spec).value
     ('wart', 'melanoma', 'nevus')
@@ -45,10 +45,8 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
     if not reply.strip():
         return Parsed(None, "empty")
     text = clean(reply)
-    marker = None
-    for marker in _MARKER.finditer(text):
-        pass
-    tails = [text[marker.end() :], text] if marker is not None else [text]
+    markers = list(_MARKER.finditer(text))
+    tails = [text[markers[-1].end() :], text] if markers else [text]
     for tail in tails:
         entries = _entries(tail.strip())
         pairs = [(entry, _option(entry, spec)) for entry in entries.texts]

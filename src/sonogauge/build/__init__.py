@@ -17,6 +17,7 @@ BUILDERS: Registry[Callable[..., Manifest]] = Registry(
     "benchmark to build",
     {
         "fetal_gauge": "sonogauge.build.fetal_gauge.build:build_fetal_gauge",
+        "medlesionvqa": "sonogauge.benchmarks.medlesionvqa.build:build_medlesionvqa",
         "synthetic": "sonogauge.benchmarks.synthetic.build:build_synthetic",
         "u2bench": "sonogauge.build.u2bench:build_u2bench",
         "ultrag": "sonogauge.benchmarks.ultrag.build:build_ultrag",

@@ -36,7 +36,7 @@ def ndcg_of(ranked: Sequence[str], weights: Mapping[str, float], cutoff: int = C
     given twice gains once. Source: Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418.
 
     >>> round(ndcg_of(["x", "y"], {"y": 1.5, "x": 1.0, "w": 0.5}), 4)
-    0.8211
+    0.8175
     """
     given = list(dict.fromkeys(ranked))
     gain = _dcg([weights.get(name, 0.0) for name in given[:cutoff]])

@@ -230,14 +230,15 @@ class _NumberCounter:
 class _TextCounter:
     """Statistics of texts: n-gram matches and lengths (`bleu`, `bleu_sacre`), scores [sum, n] (`rouge_l`, …).
 
-    A failure is an empty text. Facts (`clinical`) are counted where the benchmark asks for a metric of them, BERTScore
-    where the parameters name a local encoder.
+    A failure is an empty text. Facts (`clinical`) and whole matches (`matches`) are counted where the benchmark asks
+    for a metric of them, BERTScore where the parameters name a local encoder.
     """
 
     def __init__(self, spec: AnswerSpec, parameters: dict[str, Any]) -> None:
         self._encoder: str | None = parameters.get("bertscore_encoder")
         self._layer = int(parameters.get("bertscore_layer", 9))
         self._facts: list[list[float]] | None = [] if parameters.get("clinical") else None
+        self._matches: list[float] | None = [] if parameters.get("matches") else None
         self._references: list[Sequence[str]] = []
         self._texts: list[str] = []
 
@@ -249,6 +250,11 @@ class _TextCounter:
         self._references.append(references)
         self._texts.append(text)
         values = {"rouge_l": float(rouge_l_scores([references], [text])[0])}
+        if self._matches is not None:
+            from sonogauge.metrics.matches import matches_any
+
+            values["text_match"] = float(parsed.valid and matches_any(text, references))
+            self._matches.append(values["text_match"])
         if self._facts is not None:
             from sonogauge.metrics.clinical import COLUMNS, best_reference, item_values
 
@@ -270,6 +276,8 @@ class _TextCounter:
             "rouge_l": _with_count(rouge_l_scores(references, texts)),
             "rouge_l_beta1": _with_count(rouge_l_scores(references, texts, beta=1.0)),
         }
+        if self._matches is not None:
+            out["matches"], self._matches = _with_count(np.array(self._matches, dtype=np.float64)), []
         if self._facts is not None:
             out["clinical"], self._facts = np.array(self._facts, dtype=np.float64), []
         if self._encoder is not None:

@@ -1,0 +1,1 @@
+"""MedLesionVQA-style benchmarks: several right answers, fused differentials, open answers, physicians beside."""
