@@ -127,6 +127,7 @@ def build_command(
     parameters: Annotated[
         Path | None, typer.Option(help="YAML file of declared parameters, for a benchmark built from cases.")
     ] = None,
+    writer: Annotated[str | None, typer.Option(help="Model that writes the questions, for ultrag.")] = None,
     check: Annotated[bool, typer.Option("--check", help="Refuse to write a recipe's benchmark that leaks.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -136,6 +137,8 @@ def build_command(
     Example: sonogauge build u2bench --data ~/u2-bench --out bench/u2
 
     Example: sonogauge build fetal_gauge --data cases/ --out bench/fetal
+
+    Example: sonogauge build ultrag --data cases/ --out bench/ultrag
 
     Example: sonogauge build recipe.yaml --data ~/scans --out bench/own
     """
@@ -149,6 +152,11 @@ def build_command(
         "workers": workers,
     }
     options |= {"check": check or None, "parameters": parameters}
+    if writer is not None:
+        from sonogauge.models import load_model
+        from sonogauge.models.question_writer import ModelWriter
+
+        options["writer"] = ModelWriter(load_model(writer))
     given = {option: value for option, value in options.items() if value is not None}
     manifest = build(name, data, out, overwrite=overwrite, **given)
     if as_json:

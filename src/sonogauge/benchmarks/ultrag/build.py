@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
+
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, load_spec
@@ -28,6 +30,7 @@ def build_ultrag(
     data: Path | str,
     out: Path | str,
     *,
+    parameters: Path | str | Mapping[str, Any] | None = None,
     split: str | None = None,
     keep_negatives: bool | None = None,
     category: str | None = None,
@@ -46,6 +49,7 @@ def build_ultrag(
         data: a folder of cases (of `import`, or a benchmark with cases), a folder of such folders, or a folder in the
             official layout (JSONL files and `*_coco` folders).
         out: the benchmark folder to write. Beside its tables it holds `records/` (one JSONL per category) and `audit/`.
+        parameters: a YAML file (or a mapping) of the declared parameters of benchmark.yaml; arguments come before it.
         split: "patient_safe" or "published"; official records keep theirs.
         keep_negatives: keep images that are stated to show no target.
         category: of cases from a source that the tables do not know.
@@ -70,7 +74,8 @@ def build_ultrag(
         "reveal_finding_types": reveal_finding_types,
         "include_synthetic": include_synthetic,
     }
-    options = {**spec.parameters, **{name: value for name, value in given.items() if value is not None}}
+    declared = _declared(parameters, spec)
+    options = {**spec.parameters, **declared, **{name: value for name, value in given.items() if value is not None}}
     if options["cell_of"] not in _CELLS:
         raise BadInput(f"no cell of a '{options['cell_of']}'", field="cell_of", fix="use " + " or ".join(_CELLS))
     if options["split"] not in SPLITS:
@@ -125,6 +130,25 @@ def build_ultrag(
                 notices=[*spec.notices, *built.notices],
             )
         )
+
+
+def _declared(parameters: Path | str | Mapping[str, Any] | None, spec: BenchmarkSpec) -> Mapping[str, Any]:
+    if parameters is None or isinstance(parameters, Mapping):
+        found: Any = parameters or {}
+    else:
+        try:
+            found = yaml.safe_load(Path(parameters).read_text("utf-8")) or {}
+        except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+            raise BadInput(f"not a readable YAML file ({' '.join(str(error).split())})", file=parameters) from error
+    if not isinstance(found, Mapping):
+        raise BadInput("not a mapping of parameters", field="parameters", fix="write NAME: VALUE lines")
+    for name, value in found.items():
+        if name not in spec.parameters:
+            raise BadInput(f"no parameter '{name}'", field="parameters", fix="known: " + ", ".join(spec.parameters))
+        if not isinstance(value, type(spec.parameters[name])):
+            kind = type(spec.parameters[name]).__name__
+            raise BadInput(f"{value!r} is no {kind}", field=str(name), fix=f"the default is {spec.parameters[name]}")
+    return found
 
 
 class _Built:
