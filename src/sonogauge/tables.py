@@ -239,11 +239,11 @@ METRICS: Final = _schema(
 
 VERDICTS: Final = _schema(
     "verdicts",
-    (*REPLY_KEY, "judge"),
+    (*REPLY_KEY, "judge", "leniency"),
     [
         *_REPLY_KEY_FIELDS,
         ("judge", STRING),
-        ("status", STRING),
+        ("status", STRING),  # ok, rule, no_answer, judge_failed
         ("verdict", pa.float64()),
         ("rationale", STRING),
         ("text", STRING),

@@ -14,6 +14,7 @@ from sonogauge.cli import answering as answering
 from sonogauge.cli import results as results
 from sonogauge.cli import comparing as comparing
 from sonogauge.cli import analysing as analysing
+from sonogauge.cli import reviewing as reviewing
 from sonogauge.cli import demonstration as demonstration
 
 BAD_INPUT: Final = 2

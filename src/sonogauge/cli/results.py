@@ -35,6 +35,8 @@ def score_command(
     prevalence: Annotated[float | None, typer.Option(help="Prevalence for predictive values.")] = None,
     bertscore: Annotated[Path | None, typer.Option(help="Folder of a local encoder, for BERTScore.")] = None,
     bertscore_layer: Annotated[int | None, typer.Option(help="Layer of that encoder.")] = None,
+    verdicts: Annotated[Path | None, typer.Option(help="Folder of verdicts that judge wrote on these replies.")] = None,
+    judge_coverage: Annotated[float, typer.Option(help="Least share of verdicts a judge must have given.")] = 0.95,
     seed: Seed = 0,
     overwrite: Overwrite = False,
     as_json: Json = False,
@@ -72,6 +74,8 @@ def score_command(
             prevalence=prevalence,
             bertscore=bertscore,
             bertscore_layer=bertscore_layer,
+            verdicts=verdicts,
+            judge_coverage=judge_coverage,
             overwrite=overwrite,
         )
         if as_json:

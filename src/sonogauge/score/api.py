@@ -18,6 +18,7 @@ from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_b
 from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_slices, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
 from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
+from sonogauge.score.judging.use import COVERAGE, Verdicts, read_verdicts
 from sonogauge.score.published import CellScorer, count_published, load_published
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows, slice_rows
@@ -56,6 +57,7 @@ class _Job:
     scenario_set: str
     parameters: dict[str, Any]
     resampler: Resampler
+    verdicts: Verdicts | None
 
     def context(self, model: str, protocol: str, variant: str, origin: str, doubt: str | None = None) -> RowContext:
         p = self.parameters
@@ -81,6 +83,8 @@ def score(
     prevalence: float | None = None,
     bertscore: Path | str | None = None,
     bertscore_layer: int | None = None,
+    verdicts: Path | str | None = None,
+    judge_coverage: float = COVERAGE,
     overwrite: bool = False,
 ) -> Scores:
     """Score a run folder, a JSONL file of replies made elsewhere, or an Inspect log.
@@ -106,6 +110,8 @@ def score(
         prevalence: at which predictive values are given; by default that of the items.
         bertscore: folder of a local encoder; texts then get a BERTScore too.
         bertscore_layer: layer of that encoder; default of the benchmark.
+        verdicts: folder of verdicts on these replies, for the metric `judge_score`.
+        judge_coverage: least share of verdicts that a judge must have given for a value.
         overwrite: replace existing scores at `out`.
 
     Raises:
@@ -133,11 +139,15 @@ def score(
         **({"by": list(by), "min_n": min_n} if by else {}),
         **({"prevalence": prevalence} if prevalence is not None else {}),
     }
-    if any(one.statistic == "clinical" for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one):
-        parameters["clinical"] = True
+    asked = {one.statistic for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one}
+    parameters |= dict.fromkeys(asked & {"clinical", "matches"}, True)
     if bertscore is not None:
         layer = bertscore_layer if bertscore_layer is not None else int(spec.parameters.get("bertscore_layer", 9))
         parameters |= {"bertscore_encoder": str(bertscore), "bertscore_layer": layer}
+    judged = None
+    if verdicts is not None:
+        judged = read_verdicts(verdicts, folder.manifest.hash, source.content_hash, judge_coverage)
+        parameters |= {"judge": judged.facts, "judge_coverage": judge_coverage}
     scored = [item for item in items if source.asked is None or item.item_id in source.asked]
     chosen = present_scenarios(spec, scored) if set_name == PRESENT else spec.scenario_set(set_name)
     pairs = {one.key for one in chosen}
@@ -151,6 +161,7 @@ def score(
         scenario_set=set_name,
         parameters=parameters,
         resampler=Resampler(groups_of(scored), draws=draws, seed=seed),
+        verdicts=judged,
     )
     if out is None:
         metrics, manifest, found = _score(job, None)
@@ -193,7 +204,7 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
     by = job.parameters.get("by")
     finder = slice_finder(job.bench, job.items, by) if by else None
     pairs = join(source, job.items)
-    counted = count_slices(pairs, options, source.model, job.parameters, sink, job.scenarios, finder)
+    counted = count_slices(pairs, options, source.model, job.parameters, sink, job.scenarios, finder, job.verdicts)
     cells = counted.pop("")
     beside = _baselines(job) if job.parameters["baselines"] else {}
     rows: list[dict[str, Any]] = []
@@ -348,6 +359,7 @@ def _manifest(
         inputs=[
             Input(role="benchmark", path=str(job.bench.path), hash=job.bench.manifest.hash),
             Input(role="replies", path=str(source.path), hash=source.content_hash),
+            *([Input(role="verdicts", path=str(job.verdicts.path), hash=job.verdicts.hash)] if job.verdicts else []),
         ],
         parameters=job.parameters,
         counts={

@@ -25,6 +25,7 @@ from sonogauge.items import Item
 from sonogauge.metrics.base import Array
 from sonogauge.metrics.sums import Accumulator, GroupSums
 from sonogauge.score.counters import COUNTERS, Counter
+from sonogauge.score.judging.use import STATISTICS, ItemVerdict, VerdictCounter, Verdicts
 from sonogauge.score.replies import Reply
 from sonogauge.score.scales import probability_row, scenario_counters, tolerance_of
 
@@ -49,7 +50,8 @@ class Ordered:
 class Cell:
     """Counts and sums of one (variant, task, dataset).
 
-    n: items scored, failures included. why_null: why there are no sums (a form without a scorer).
+    n: items scored, failures included. why_null: why there are no sums (a form without a scorer); nulls: why a single
+    statistic has none.
     abstention: outcomes on items whose reference is "not measurable".
     counted: by statistic, the items that entered it and those of them with a valid reply.
     facts: by statistic or metric, how it was counted, for signatures.
@@ -73,6 +75,7 @@ class Cell:
     counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     facts: dict[str, str] = field(default_factory=dict)
     why_null: str | None = None
+    nulls: dict[str, str] = field(default_factory=dict)
 
     @property
     def key(self) -> CellKey:
@@ -94,8 +97,18 @@ class CellCounter:
 
     _ORDERED: Final = ("absolute_errors", "number_pairs", "scores")
 
-    def __init__(self, cell: Cell, item: Item, parameters: dict[str, Any], scenario: Scenario | None = None) -> None:
+    def __init__(
+        self,
+        cell: Cell,
+        item: Item,
+        parameters: dict[str, Any],
+        scenario: Scenario | None = None,
+        verdicts: Verdicts | None = None,
+    ) -> None:
         self.cell = cell
+        self._judged: VerdictCounter | None = None
+        if item.answer.form == "text":
+            self._expect_verdicts(verdicts)
         self._counters: list[Counter] = []
         self._sums: dict[str, Accumulator] = {}
         self._keys: list[tuple[str, str]] = []
@@ -132,10 +145,28 @@ class CellCounter:
             lexicon = load_lexicon()
             cell.facts["clinical"] = f"lexicon:{lexicon.version},{lexicon.digest[:12]}"
 
+    def _expect_verdicts(self, verdicts: Verdicts | None) -> None:
+        cell = self.cell
+        if verdicts is not None and cell.task in verdicts.tasks:
+            self._judged = VerdictCounter(verdicts.coverage)
+            cell.facts |= dict.fromkeys(STATISTICS, verdicts.facts)
+        else:
+            cell.nulls |= dict.fromkeys(STATISTICS, "no verdicts: `sonogauge judge`, then score with --verdicts")
+
     def add(
-        self, item: Item, parsed: Parsed, probabilities: tuple[tuple[str, float], ...] | None = None
+        self,
+        item: Item,
+        parsed: Parsed,
+        probabilities: tuple[tuple[str, float], ...] | None = None,
+        verdict: ItemVerdict | None = None,
     ) -> dict[str, float]:
-        """Count one item with a usable reference; `probabilities` are those the reply puts on the options."""
+        """Count one item with a usable reference; `probabilities` are those the reply puts on the options.
+
+        verdict: of judges on the reply, where its cell expects one.
+
+        Raises:
+            BadInput: a reference that does not fit its form, or no verdict on a reply of a judged cell.
+        """
         references: Sequence[str] = item.reference.get("choices") or item.reference.get("places") or ()
         values: dict[str, float] = {}
         try:
@@ -151,6 +182,10 @@ class CellCounter:
                 field="reference",
                 fix=f"mend item {item.item_id} of the benchmark",
             ) from error
+        if self._judged is not None:
+            if verdict is None:
+                raise BadInput(f"no verdict on the reply to '{item.item_id}'", fix="give the judge command again")
+            values |= self._judged.add(verdict)
         # Everything else is counted a chunk at a time.
         self._keys.append((item.source, item.group))
         self._reasons.append(parsed.reason)
@@ -165,6 +200,11 @@ class CellCounter:
         """Return the cell with all that was counted."""
         self._flush()
         self.cell.sums = {name: sums.sums() for name, sums in self._sums.items()}
+        why = self._judged.why_null() if self._judged is not None else None
+        if why is not None:
+            for name in STATISTICS:
+                del self.cell.sums[name]
+                self.cell.nulls[name] = why
         return self.cell
 
     def _flush(self) -> None:
@@ -182,6 +222,8 @@ class CellCounter:
         index: NDArray[np.intp] = np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.intp)
         statistics = {name: rows for counter in self._counters for name, rows in counter.take().items()}
         statistics |= self._take_probabilities(len(keys))
+        if self._judged is not None:
+            statistics |= self._judged.take()
         for name, rows in statistics.items():
             if name in self._ORDERED:
                 kept = ~np.isnan(rows).any(axis=1)
@@ -292,12 +334,16 @@ def count_slices(
     sink: Sink | None = None,
     scenarios: Iterable[Scenario] = (),
     slices_of: Callable[[Item], Iterable[str]] | None = None,
+    verdicts: Verdicts | None = None,
 ) -> dict[str, dict[CellKey, Cell]]:
-    """Count replies into cells, over all items ("") and over the slices that `slices_of` names for an item."""
+    """Count replies into cells, over all items ("") and over the slices that `slices_of` names for an item.
+
+    verdicts: of judges on the replies, for the cells whose task was judged.
+    """
     parse = ReplyParser()
     coords = str(parameters.get("coords") or "")
     judged = ((item, reply, settle(item, reply, parse(reply, item.answer), coords)) for item, reply in pairs)
-    return count_judged(judged, options, model, parameters, sink, scenarios, slices_of)
+    return count_judged(judged, options, model, parameters, sink, scenarios, slices_of, verdicts)
 
 
 def count_judged(
@@ -308,6 +354,7 @@ def count_judged(
     sink: Sink | None = None,
     scenarios: Iterable[Scenario] = (),
     slices_of: Callable[[Item], Iterable[str]] | None = None,
+    verdicts: Verdicts | None = None,
 ) -> dict[str, dict[CellKey, Cell]]:
     """Count replies that were read already; see `count_slices`."""
     facts = {one.key: one for one in scenarios}
@@ -315,7 +362,8 @@ def count_judged(
 
     def counter_of(part: str, key: CellKey, item: Item) -> CellCounter:
         cell = Cell(*key, item.answer.form, item.determinable, options[item.task, item.dataset])
-        return counters[part].setdefault(key, CellCounter(cell, item, parameters, facts.get((item.task, item.dataset))))
+        scenario = facts.get((item.task, item.dataset))
+        return counters[part].setdefault(key, CellCounter(cell, item, parameters, scenario, verdicts))
 
     whole = counters[""]
     for item, reply, parsed in judged:
@@ -325,18 +373,26 @@ def count_judged(
         if excluded is None and parsed.value == NULL and item.answer.form == "number":
             # "Cannot be measured" about something that was measured: a failure, though well put.
             parsed = Parsed(None, "none")
-        values = _count(counter, item, reply, parsed, excluded)
+        verdict = verdicts.found.get(reply[:4]) if verdicts is not None else None
+        values = _count(counter, item, reply, parsed, excluded, verdict)
         for part in slices_of(item) if slices_of is not None else ():
             own = counters.setdefault(part, {})
-            _count(own.get(key) or counter_of(part, key, item), item, reply, parsed, excluded)
+            _count(own.get(key) or counter_of(part, key, item), item, reply, parsed, excluded, verdict)
         if sink is not None:
             sink(_row(item, reply, parsed, values, excluded, model))
     return {part: {key: one.finish() for key, one in found.items()} for part, found in counters.items()}
 
 
-def _count(counter: CellCounter, item: Item, reply: Reply, parsed: Parsed, excluded: str | None) -> dict[str, float]:
+def _count(
+    counter: CellCounter,
+    item: Item,
+    reply: Reply,
+    parsed: Parsed,
+    excluded: str | None,
+    verdict: ItemVerdict | None,
+) -> dict[str, float]:
     if excluded is None:
-        return counter.add(item, parsed, reply.probabilities)
+        return counter.add(item, parsed, reply.probabilities, verdict)
     counter.cell.excluded[excluded] += 1
     if excluded == "null":
         counter.cell.abstention[_abstained(parsed)] += 1
