@@ -89,10 +89,8 @@ class RayEngine:
                 ray.init(address=address, **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise BadInput(f"no Ray cluster ({error})", field="engine", fix="give ray://HOST:PORT") from error
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        context = ray.data.DataContext.get_current()
-        context.enable_progress_bars = False
-        context.execution_options.preserve_order = True
+        # Ray Data works inside a cluster only; from outside, a task of the cluster drives it.
+        self._outside = address is not None
 
     def map_batches(self, function: BatchFunction, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield `function(batch)` for each batch that has rows."""
@@ -101,20 +99,16 @@ class RayEngine:
             yield from self._map_window(function, window)
 
     def _map_window(self, function: BatchFunction, window: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
-        def work(table: pa.Table) -> pa.Table:
-            whole = table.combine_chunks()
-            return pa.Table.from_batches([function(batch) for batch in whole.to_batches()])
-
+        ray = self._ray
+        tables = [pa.Table.from_batches([batch]) for batch in window]
         for attempt in range(_ATTEMPTS):
             try:
-                data = self._ray.data.from_arrow([pa.Table.from_batches([batch]) for batch in window])
-                mapped = data.map_batches(work, batch_format="pyarrow", batch_size=None)
-                return [
-                    batch
-                    for table in mapped.iter_batches(batch_size=None, batch_format="pyarrow")
-                    for batch in table.combine_chunks().to_batches()
-                ]
-            except self._ray.exceptions.RayError:
+                if self._outside:
+                    found = ray.get(ray.remote(num_cpus=0)(_map_tables).remote(function, tables))
+                else:
+                    found = _map_tables(function, tables)
+                return [batch for table in found for batch in table.combine_chunks().to_batches()]
+            except ray.exceptions.RayError:
                 if attempt == _ATTEMPTS - 1:
                     raise
         raise AssertionError("unreachable")
@@ -123,6 +117,21 @@ class RayEngine:
         """Leave the cluster, and stop it if this engine started it."""
         if self._own:
             self._ray.shutdown()
+
+
+def _map_tables(function: BatchFunction, tables: list[pa.Table]) -> list[pa.Table]:
+    """Map a function over tables with Ray Data, one block each, in their order; run inside the cluster."""
+    import ray.data
+
+    def work(table: pa.Table) -> pa.Table:
+        return pa.Table.from_batches([function(batch) for batch in table.combine_chunks().to_batches()])
+
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    context.execution_options.preserve_order = True
+    mapped = ray.data.from_arrow(tables).map_batches(work, batch_format="pyarrow", batch_size=None)
+    return list(mapped.iter_batches(batch_size=None, batch_format="pyarrow"))
 
 
 def make_engine(name: str = "local", workers: int | None = None) -> Engine:
