@@ -267,6 +267,17 @@ def test_outlines_are_filled_even_with_a_small_gap(gap: int) -> None:
     assert np.array_equal(fill_outline(region), region)
 
 
+@pytest.mark.parametrize("centre", [(100, 20), (100, 150), (10, 80), (190, 80), (15, 15), (190, 150)])
+def test_outlines_that_leave_the_image_are_filled(centre: tuple[int, int]) -> None:
+    from scipy.ndimage import binary_erosion
+
+    region = disc(*centre, 50, (200, 160))
+    outline = region & ~binary_erosion(region, iterations=2, border_value=1)
+    filled = fill_outline(outline)
+    assert (filled & region).sum() / (filled | region).sum() > 0.97
+    assert np.array_equal(fill_outline(region), region)
+
+
 def test_binary_values() -> None:
     assert binary(np.array([[0, 127, 128, 255]], dtype=np.uint8)).tolist() == [[False, False, True, True]]
     assert binary(np.array([[False, True]])).tolist() == [[False, True]]

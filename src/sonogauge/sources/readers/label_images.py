@@ -13,6 +13,8 @@ from sonogauge.cases.geometry import Mask
 from sonogauge.sources.media import MediaFault
 
 THRESHOLD: Final = 127
+# A filled outline is much larger than its line; a filled region hardly grows.
+_GROWN: Final = 1.5
 FAR: Final = 60.0  # Euclidean distance in RGB beyond which a pixel is no shade of a declared colour
 
 
@@ -53,6 +55,8 @@ def binary(pixels: NDArray[Any], threshold: int = THRESHOLD) -> Mask:
 def fill_outline(mask: Mask) -> Mask:
     """Return a mask with its holes filled: an outline becomes the region inside it.
 
+    An outline that leaves the image is closed along the border, one with a gap of a pixel or two across the gap.
+
     >>> ring = np.ones((3, 3), dtype=bool); ring[1, 1] = False
     >>> fill_outline(ring).all()
     np.True_
@@ -60,14 +64,23 @@ def fill_outline(mask: Mask) -> Mask:
     from scipy.ndimage import binary_fill_holes
 
     filled = np.asarray(binary_fill_holes(mask), dtype=np.bool_)
-    if mask.any() and filled.sum() == mask.sum():
-        # An outline with a gap of a pixel or two: close it, then fill.
-        import cv2
+    if not mask.any() or filled.sum() > mask.sum():
+        return filled
+    import cv2
 
-        kernel = np.ones((5, 5), dtype=np.uint8)
-        closed = cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel).astype(bool)
-        refilled = np.asarray(binary_fill_holes(closed), dtype=np.bool_)
-        if refilled.sum() > 1.5 * closed.sum():
+    kernel = np.ones((5, 5), dtype=np.uint8)
+    closed = cv2.morphologyEx(mask.astype(np.uint8), cv2.MORPH_CLOSE, kernel).astype(bool)
+    for outline in (mask, closed):
+        # A side that the outline touches counts as part of it.
+        sides = [
+            [bool(outline[0].any()), bool(outline[-1].any())],
+            [bool(outline[:, 0].any()), bool(outline[:, -1].any())],
+        ]
+        padded = np.pad(outline, 1)
+        padded[0], padded[-1] = padded[0] | sides[0][0], padded[-1] | sides[0][1]
+        padded[:, 0], padded[:, -1] = padded[:, 0] | sides[1][0], padded[:, -1] | sides[1][1]
+        refilled = np.asarray(binary_fill_holes(padded), dtype=np.bool_)[1:-1, 1:-1]
+        if refilled.sum() > _GROWN * outline.sum():
             return refilled
     return filled
 
