@@ -17,10 +17,9 @@ from sonogauge._errors import BadInput
 from sonogauge.benchmarks.fetal_gauge.parameters import CHOICE_TASKS, TASKS, Parameters, make_parameters
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Composite, Scenario, dump_spec, load_spec
 from sonogauge.build.fetal_gauge.drafts import Draft, Left, drafts
-from sonogauge.build.fetal_gauge.intake import Intake, find_cases, take_in
+from sonogauge.build.fetal_gauge.intake import Intake, canonical_rows, find_cases, take_in
 from sonogauge.build.fetal_gauge.pictures import boxed_pixels, encode, read_pixels, resize
 from sonogauge.build.fetal_gauge.questions import NAME, items_of, picture_id
-from sonogauge.build.stages.vocabulary import map_words
 from sonogauge.folders import Folder, FolderWriter, Input, Manifest, new_folder, write_bytes
 from sonogauge.items import Item
 from sonogauge.tables import CASES, from_facts, to_facts
@@ -92,8 +91,7 @@ def build_fetal_gauge(
 
 def _write_cases(writer: FolderWriter, folder: Folder, intake: Intake, parameters: Parameters, tally: _Tally) -> None:
     def work(batch: pa.RecordBatch) -> list[_Made]:
-        words = map_words(batch, intake.vocabulary)[0] if intake.vocabulary.words else batch
-        return [_of_case(row, intake, parameters) for row in words.to_pylist()]
+        return [_of_case(row, intake, parameters) for row in canonical_rows(batch, intake.vocabulary)]
 
     wanted = iter(folder.batches("cases", list(CASES.names), _BATCH))
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -115,6 +113,7 @@ def _of_case(row: Mapping[str, Any], intake: Intake, parameters: Parameters) -> 
     if case_id not in intake.parts or case_id in intake.dropped:
         return [], []
     items: list[Item] = []
+    own = {name: row[name] for name in CASES.names}
     boxed: dict[str, Draft] = {}
     plain = False
     for draft in drafts(row, parameters, Left()):
@@ -126,7 +125,7 @@ def _of_case(row: Mapping[str, Any], intake: Intake, parameters: Parameters) -> 
             boxed[picture_id(case_id, draft)] = draft
         else:
             plain = True
-    return list(_pictures(row, plain, boxed, parameters)), items
+    return list(_pictures(own, plain, boxed, parameters)), items
 
 
 def _pictures(

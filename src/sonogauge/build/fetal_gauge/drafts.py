@@ -9,7 +9,6 @@ from typing import Any, Final
 
 from sonogauge.benchmarks.fetal_gauge.parameters import APART, LABELS, Parameters
 from sonogauge.build.stages.facts import join_boxes
-from sonogauge.build.stages.vocabulary import RAW
 from sonogauge.cases.geometry import decode_mask
 from sonogauge.cases.parts import boxes_of, union
 
@@ -77,7 +76,7 @@ def overlap(one: str, other: str, groups: Sequence[Sequence[str]]) -> bool:
 def drafts(row: Mapping[str, Any], parameters: Parameters, left: Left) -> Iterator[Draft]:
     """Yield the drafts of a case, in canonical words, and count in `left` what it cannot be asked.
 
-    row: the columns `COLUMNS` of a case.
+    row: the columns `COLUMNS` of a case, from `intake.canonical_rows`.
     """
     source = row["source"]
     if (row["frames"] or 1) > 1:
@@ -136,7 +135,7 @@ def label_names(task: str, source: str, parameters: Parameters) -> list[str]:
 
 
 def _raw(row: Mapping[str, Any], name: str, word: str) -> str:
-    return next((one["value"] for one in row["meta"] or () if one["name"] == f"{RAW}{name}"), word)
+    return str(row["raw_words"].get((name, word), word))
 
 
 def _structures(row: Mapping[str, Any], parameters: Parameters, left: Left) -> Iterator[Draft]:

@@ -77,11 +77,34 @@ def mapped_rows(
 ) -> Iterator[dict[str, Any]]:
     """Yield the cases of a folder without their images, in canonical words."""
     for batch in folder.batches("cases", list(COLUMNS), BATCH):
-        words, done = map_words(batch, vocabulary) if vocabulary.words else (batch, None)
-        if unmapped is not None and done is not None:
-            unmapped.update({key: number for key, number in done.unmapped.items() if key[0] != "anatomy"})
-        yield from words.to_pylist()
+        yield from canonical_rows(batch, vocabulary, unmapped)
     pa.default_memory_pool().release_unused()
+
+
+def canonical_rows(
+    batch: pa.RecordBatch, vocabulary: Vocabulary, unmapped: Counter[tuple[str, str, str]] | None = None
+) -> list[dict[str, Any]]:
+    """Return the rows of a batch in canonical words, each with `raw_words`: (field, canonical word) -> raw word."""
+    if not vocabulary.words:
+        return [{**row, "raw_words": {}} for row in batch.to_pylist()]
+    words, done = map_words(batch, vocabulary)
+    if unmapped is not None:
+        unmapped.update({key: number for key, number in done.unmapped.items() if key[0] != "anatomy"})
+    columns = {
+        name: (batch.column(name).to_pylist(), words.column(name).to_pylist()) for name in ("labels", "masks", "boxes")
+    }
+    views = batch.column("view").to_pylist()
+    rows: list[dict[str, Any]] = words.to_pylist()
+    for number, row in enumerate(rows):
+        raw: dict[tuple[str, str], str] = {}
+        for name, (before, after) in columns.items():
+            for one, other in zip(before[number] or (), after[number] or (), strict=True):
+                field, key = (one["name"], "value") if name == "labels" else ("category", "category")
+                raw.setdefault((field, other[key]), one[key])
+        if row["view"] is not None:
+            raw["view", row["view"]] = views[number]
+        row["raw_words"] = raw
+    return rows
 
 
 def take_in(folders: list[Folder], parameters: Parameters) -> Intake:
