@@ -17,7 +17,8 @@ from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec, load_spec
 from sonogauge.benchmarks.synthetic.build import build_synthetic
 from sonogauge.build.duplicates import correlate
 from sonogauge.build.fingerprint import decode, sign
-from sonogauge.build.leakage import ALTERATIONS, audit, audit_lines, measure_detection
+from sonogauge.build.leakage import audit, audit_lines
+from sonogauge.build.probe import ALTERATIONS, measure_detection
 from sonogauge.build.recipe import SplitRule
 from sonogauge.build.stages.splits import SplitCase, split_cases
 from sonogauge.cli import main

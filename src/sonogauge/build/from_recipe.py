@@ -5,41 +5,38 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 
-from sonogauge import __version__
 from sonogauge._errors import BadInput
-from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, ScenarioSet, Task, dump_spec
+from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec
+from sonogauge.build.describing import StageCounts, listed, manifest_of, spec_of
 from sonogauge.build.engine import Engine, make_engine
 from sonogauge.build.leakage import (
     AUDIT_FILE,
-    CANNOT,
     Audit,
     AuditCase,
     Signatures,
     audit_cases,
     audit_lines,
     dump_audit,
-    measure_detection,
     near_copies,
-    sample_pictures,
 )
 from sonogauge.build.merge import merge_sorted
-from sonogauge.build.recipe import METRICS, Recipe, SourceEntry, TaskRecipe, read_recipe
+from sonogauge.build.opening import ImageSet, open_set, open_vocabulary
+from sonogauge.build.probe import measure_detection, sample_pictures
+from sonogauge.build.recipe import Recipe, read_recipe
 from sonogauge.build.shards import WorkFolder, read_arrow
 from sonogauge.build.stages.drawing import Draw
-from sonogauge.build.stages.quality import Examine, check_labels, check_of
+from sonogauge.build.stages.quality import check_labels, check_of
 from sonogauge.build.stages.questions import Asked, ask, collect_pools
 from sonogauge.build.stages.sampling import sample
 from sonogauge.build.stages.splits import SplitCase, SplitResult, split_cases
-from sonogauge.build.stages.vocabulary import Vocabulary, filtered, map_words, read_vocabulary
-from sonogauge.folders import Folder, FolderWriter, Input, Manifest, canonical_hash, new_folder, write_bytes
+from sonogauge.build.stages.vocabulary import Vocabulary, filtered, map_words
+from sonogauge.folders import Folder, FolderWriter, Manifest, new_folder, write_bytes
 from sonogauge.items import Item
-from sonogauge.sources.importer import import_cases
 from sonogauge.tables import CASES
 
 # Columns of the cases that the stages after the first work on: all but the pictures and the masks.
@@ -51,26 +48,6 @@ FACTS: Final = tuple(
 _LEFT_OUT_LISTED: Final = 20
 _PROBE: Final = 10  # images altered on purpose in a build; `sonogauge audit` takes more
 _ROWS_PER_GROUP: Final = 64
-
-
-@dataclass
-class _Set:
-    """One image set on its way: its cases, the shards of the first stage."""
-
-    folder: Folder
-    shards: list[Path]
-    origin: Input
-
-
-@dataclass
-class _Counts:
-    read: int = 0
-    left_out: Counter[str] = field(default_factory=Counter)
-    flagged: Counter[str] = field(default_factory=Counter)
-    filtered: Counter[str] = field(default_factory=Counter)
-    words: int = 0
-    unmapped: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    examples: list[str] = field(default_factory=list)
 
 
 def build_from_recipe(
@@ -105,14 +82,14 @@ def build_from_recipe(
     given = {"seed": seed, "max_dropped": max_dropped}
     recipe = read_recipe(file, **{key: value for key, value in given.items() if value is not None})
     base = Path(data) if data is not None else file.parent
-    vocabulary = _vocabulary(recipe, file.parent, base)
+    vocabulary = open_vocabulary(recipe, file.parent, base)
     with WorkFolder(out) as work:
         runner = make_engine(engine, workers) if isinstance(engine, str) else engine
         with (
             closing(runner) if isinstance(engine, str) else _kept_open(runner),
             new_folder(out, overwrite=overwrite) as folder,
         ):
-            sets = [_open(entry, base, work, runner, recipe) for entry in recipe.sources]
+            sets = [open_set(entry, base, work, runner, recipe) for entry in recipe.sources]
             builder = _Builder(recipe, vocabulary, sets, work, runner)
             return builder.build(folder, check or recipe.leaks == "refuse")
 
@@ -130,56 +107,18 @@ class _kept_open:
         return None
 
 
-def _vocabulary(recipe: Recipe, *folders: Path) -> Vocabulary | None:
-    rule = recipe.vocabulary
-    if rule.file is None or not rule.use:
-        return None
-    found = next((folder / rule.file for folder in folders if (folder / rule.file).is_file()), None)
-    if found is None:
-        raise BadInput("no such file", file=folders[0] / rule.file, field="vocabulary.file")
-    return read_vocabulary(found)
-
-
-def _open(entry: SourceEntry, base: Path, work: WorkFolder, engine: Engine, recipe: Recipe) -> _Set:
-    if entry.cases is not None:
-        path = base / entry.cases
-        folder = Folder.open(path, "cases")
-    else:
-        assert entry.import_ is not None
-        path = base / entry.dir
-        folder = _import(entry, path, base, work, recipe.max_dropped)
-    origin = Input(role="cases", path=str(path), hash=folder.manifest.hash)
-    return _Set(folder, work.run(engine, Examine(recipe.quality), folder), origin)
-
-
-def _import(entry: SourceEntry, path: Path, base: Path, work: WorkFolder, max_dropped: float) -> Folder:
-    """Import a source into the work folder, or find it there from a command that was killed later."""
-    assert entry.import_ is not None
-    map_file = None if entry.map is None else base / entry.map
-    if not path.is_dir():
-        raise BadInput("no such folder", file=path, fix="pass --data DIR")
-    files = [(str(one.relative_to(path)), one.lstat()) for one in sorted(path.rglob("*")) if one.is_file()]
-    seen = [[name, facts.st_size, facts.st_mtime_ns] for name, facts in files]
-    mapped = "" if map_file is None or not map_file.is_file() else map_file.read_text("utf-8", "replace")
-    name = canonical_hash([entry.model_dump(mode="json"), seen, mapped, max_dropped, __version__])
-    out = work.path / f"cases-{name[:40]}"
-    if not out.is_dir():
-        import_cases(entry.import_, path, out, map_file=map_file, private=entry.private, max_dropped=max_dropped)
-    return Folder.open(out, "cases")
-
-
 class _Builder:
     """Holds what the stages hand on."""
 
     def __init__(
-        self, recipe: Recipe, vocabulary: Vocabulary | None, sets: Sequence[_Set], work: WorkFolder, engine: Engine
+        self, recipe: Recipe, vocabulary: Vocabulary | None, sets: Sequence[ImageSet], work: WorkFolder, engine: Engine
     ) -> None:
         self._recipe = recipe
         self._vocabulary = vocabulary
         self._sets = sets
         self._work = work
         self._engine = engine
-        self._counts = _Counts()
+        self._counts = StageCounts()
         self._issues: dict[str, list[str]] = {}
 
     def build(self, folder: FolderWriter, refuse_leaks: bool) -> Manifest:
@@ -190,7 +129,7 @@ class _Builder:
         rules = {code: task.sampling or recipe.sampling for code, task in recipe.tasks.items()}
         items, sampled = sample(asked.items, rules.__getitem__, recipe.seed)
         if not items:
-            why = "; ".join(f"{code}: {_listed(reasons)}" for code, reasons in sorted(asked.skipped.items()))
+            why = "; ".join(f"{code}: {listed(reasons)}" for code, reasons in sorted(asked.skipped.items()))
             raise BadInput(f"nothing to ask ({why or 'no case fits a task'})", field="tasks")
         used = self._used(items, asked)
         found = self._audit(kept, split, used)
@@ -199,13 +138,27 @@ class _Builder:
             raise BadInput(f"{found.leaks} leaks between the parts; {lines[0]}", field="split", fix="split by group")
         cases = self._write_cases(folder, used, items, asked)
         folder.table("items").write(item.to_row() for item in items)
-        spec = self._spec(items, cases)
+        spec = spec_of(recipe, items, cases)
         write_bytes(folder.path / SPEC_FILE, dump_spec(spec).encode("utf-8"))
         write_bytes(folder.path / AUDIT_FILE, dump_audit(found).encode("utf-8"))
         for code, task in recipe.tasks.items():
             prompt = folder.path / "prompts" / recipe.version / f"{code.casefold()}.txt"
             write_bytes(prompt, task.template.strip("\n").encode("utf-8") + b"\n")
-        return folder.finish(self._manifest(spec, split, asked, sampled, items, cases, found, counts))
+        return folder.finish(
+            manifest_of(
+                recipe,
+                self._vocabulary,
+                [one.origin for one in self._sets],
+                spec,
+                split,
+                asked,
+                sampled,
+                items,
+                cases,
+                found,
+                counts,
+            )
+        )
 
     # vocabulary, class filter, quality
 
@@ -230,7 +183,7 @@ class _Builder:
             name, source, raw = min(counts.unmapped)
             raise BadInput(f"'{raw}' of {source} is not in the vocabulary", field=name, fix="add a row to the file")
         if counts.read and faults > recipe.max_dropped * counts.read:
-            reasons = _listed(counts.left_out)
+            reasons = listed(counts.left_out)
             raise BadInput(
                 f"{faults} of {counts.read} cases cannot be used: {reasons}; first {counts.examples[0]}",
                 fix="mend the cases, or raise max_dropped",
@@ -388,127 +341,9 @@ class _Builder:
         ]
         return batch.set_column(at, batch.schema.field(at), pa.array(issues, type=batch.schema.field(at).type))
 
-    # what is said about it
-
-    def _spec(self, items: Sequence[Item], cases: Mapping[str, Any]) -> BenchmarkSpec:
-        recipe = self._recipe
-        options: dict[tuple[str, str], set[str]] = defaultdict(set)
-        rows: Counter[tuple[str, str]] = Counter()
-        anatomies: dict[tuple[str, str], set[str]] = defaultdict(set)
-        for item in items:
-            cell = (item.task, item.dataset)
-            rows[cell] += 1
-            options[cell].update(item.answer.options)
-            anatomies[cell].add(item.anatomy)
-        scenarios = []
-        for code, task in recipe.tasks.items():
-            for cell in sorted(rows):
-                if cell[0] == code:
-                    scenarios.append(_scenario(code, task, cell[1], rows[cell], options[cell], anatomies[cell]))
-        return BenchmarkSpec(
-            name=recipe.name,
-            version=recipe.version,
-            title=recipe.title,
-            citation=recipe.citation,
-            licence="; ".join(sorted(cases["licences"])),
-            redistributable=cases["redistributable"],
-            notices=recipe.notices,
-            prompt_version=recipe.version,
-            tasks={
-                code: Task(title=task.title, form=task.form, metrics=task.metrics or METRICS[task.form])
-                for code, task in recipe.tasks.items()
-                if any(cell[0] == code for cell in rows)
-            },
-            scenarios=tuple(scenarios),
-            sets={"all": ScenarioSet(title="all scenarios")},
-            no_published="a benchmark made from a recipe has no public scorer",
-        )
-
-    def _manifest(
-        self,
-        spec: BenchmarkSpec,
-        split: SplitResult,
-        asked: Asked,
-        sampled: dict[str, dict[str, int]],
-        items: Sequence[Item],
-        cases: Mapping[str, Any],
-        found: Audit,
-        counts: _Counts,
-    ) -> Manifest:
-        recipe = self._recipe
-        parts = Counter(item.split for item in items)
-        notices = [*recipe.notices, *split.notices]
-        for check, state in found.states.items():
-            if state == "leaks":
-                notices.append(f"leakage audit: {check}: {state}; see {AUDIT_FILE}")
-            elif state == CANNOT:
-                notices.append(f"leakage audit: {check}: {state}, {found.unknown} cases have no patient id")
-        if counts.unmapped:
-            words = _listed(Counter({f"{name} '{raw}'": number for (name, _, raw), number in counts.unmapped.items()}))
-            notices.append(f"words that the vocabulary does not name: {words}")
-        return Manifest(
-            kind="benchmark",
-            maker=f"sonogauge {__version__}",
-            name=spec.name,
-            version=spec.version,
-            inputs=[one.origin for one in self._sets],
-            parameters={
-                "recipe": canonical_hash(recipe.model_dump(mode="json")),
-                "vocabulary": "" if self._vocabulary is None else self._vocabulary.hash,
-                "seed": recipe.seed,
-                "split": recipe.split.model_dump(mode="json", exclude={"names"}),
-                "sampling": {
-                    code: (task.sampling or recipe.sampling).model_dump(mode="json")
-                    for code, task in recipe.tasks.items()
-                },
-            },
-            counts={
-                "vocabulary": {"words changed": counts.words, "class filter": dict(sorted(counts.filtered.items()))},
-                "quality": {
-                    "cases read": counts.read,
-                    "left out": dict(sorted(counts.left_out.items())),
-                    "flagged": dict(sorted(counts.flagged.items())),
-                    "examples": counts.examples,
-                },
-                "splits": {"rules": split.rules, "cases": dict(sorted(Counter(split.parts.values()).items()))},
-                "questions": {
-                    "not asked": {code: dict(sorted(why.items())) for code, why in sorted(asked.skipped.items())}
-                },
-                "sampling": sampled,
-                "items": dict(sorted(parts.items())),
-                "cases": cases["cases"],
-                "drawn": cases["drawn"],
-                "leakage": {"states": found.states, "leaks": found.leaks},
-            },
-            licences=sorted(cases["licences"]),
-            notices=notices,
-        )
-
 
 def _rows(batches: Sequence[pa.RecordBatch]) -> Iterator[dict[str, Any]]:
     return (row for batch in batches for row in batch.to_pylist())
-
-
-def _scenario(code: str, task: TaskRecipe, dataset: str, rows: int, options: set[str], anatomies: set[str]) -> Scenario:
-    ordered = tuple(one for one in task.options if one in options) or tuple(sorted(options))
-    return Scenario(
-        task=code,
-        dataset=dataset,
-        source=dataset,
-        rows=rows,
-        options=ordered if task.form == "choice" else (),
-        low=task.low,
-        high=task.high,
-        unit=task.unit,
-        tolerance=task.tolerance,
-        anatomy=next(iter(anatomies)) if len(anatomies) == 1 else "",
-        structure=task.structure or task.category,
-        determinable=task.determinable,
-        determinable_reason=task.determinable_reason,
-        prompt=code.casefold(),
-        positive=task.positive,
-        ordinal=task.ordinal,
-    )
 
 
 def _joined(
@@ -539,9 +374,3 @@ def _sorted(path: Path) -> Iterator[pa.RecordBatch]:
     ]
     for _, batch, row in sorted(rows, key=lambda one: str(one[0])):
         yield batch.slice(row, 1)
-
-
-def _listed(counts: Counter[str], most: int = 5) -> str:
-    ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    more = [f"and {len(ranked) - most} more"] if len(ranked) > most else []
-    return ", ".join([*(f"{number} {what}" for what, number in ranked[:most]), *more])
