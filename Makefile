@@ -71,7 +71,7 @@ clean:  ## remove environments, caches and the demo's files
 $(READY): pyproject.toml $(call stale,$(VENV))
 	$(call make-venv,$(VENV))
 	@echo "installing sonogauge with its test and development tools into $(VENV)"
-	@$(BIN)/python $(PIP_INSTALL) -e '.[test,dev,inspect,medical,docs]'
+	@$(BIN)/python $(PIP_INSTALL) -e '.[test,dev,inspect,medical,docs,ray]'
 	@touch $@
 
 $(PERF_READY): $(READY)
