@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sonogauge.benchmarks.ultrag.facts import RawMask, image_facts, slug
@@ -84,9 +84,10 @@ def answer_question(
     if not seen:
         return ABSENT, []
     if kind == "size":
-        largest = max(seen, key=lambda one: one.area)
-        share = f"{100 * largest.area_ratio:.2f} % of the image"
-        return (share if _PERCENT.search(task.text) else f"{_sides(largest)} pixels"), [largest]
+        biggest = max(seen, key=lambda one: one.area)
+        shown = [replace(biggest, mask=biggest.largest)]
+        share = f"{100 * _largest_share(biggest):.2f} % of the image"
+        return (share if _PERCENT.search(task.text) else f"{_sides(biggest)} pixels"), shown
     if draft:
         return draft, seen
     if kind == "location":
@@ -99,6 +100,10 @@ def answer_question(
 
 def _sides(one: TargetFacts) -> str:
     return f"{one.long_axis:g} x {one.short_axis:g}"
+
+
+def _largest_share(one: TargetFacts) -> float:
+    return 0.0 if one.largest is None else float(one.largest.mean())
 
 
 def segmentation_answer(facts: Sequence[TargetFacts], neutral: bool) -> str:

@@ -19,8 +19,9 @@ _MIN_PART: Final = 10  # pixels; smaller specks are no object of their own
 class TargetFacts:
     """A target as it was found, or not found.
 
-    mask: union of its instances, None if nothing was found. score: the best. box_xywh, long_axis, short_axis (of the
-    box) and area in pixels; area_ratio of the image; cell: "upper-left", …; parts: connected regions.
+    mask: union of its instances, None if nothing was found. score: the best. box_xywh and area (pixels), area_ratio (of
+    the image) and cell ("upper-left", …) are of the union; largest: its largest instance, or connected part where there
+    is one instance, and the box of that; parts: how many of those there are.
     """
 
     category: str
@@ -31,6 +32,8 @@ class TargetFacts:
     area_ratio: float = 0.0
     cell: str = ""
     parts: int = 0
+    largest: Mask | None = None
+    largest_xywh: tuple[float, float, float, float] | None = None
 
     @property
     def found(self) -> bool:
@@ -39,13 +42,13 @@ class TargetFacts:
 
     @property
     def long_axis(self) -> float:
-        """The longer side of the box in pixels."""
-        return max(self.box_xywh[2:]) if self.box_xywh else 0.0
+        """The longer side of the box of the largest part in pixels."""
+        return max(self.largest_xywh[2:]) if self.largest_xywh else 0.0
 
     @property
     def short_axis(self) -> float:
-        """The shorter side of the box in pixels."""
-        return min(self.box_xywh[2:]) if self.box_xywh else 0.0
+        """The shorter side of the box of the largest part in pixels."""
+        return min(self.largest_xywh[2:]) if self.largest_xywh else 0.0
 
     def told(self) -> dict[str, Any]:
         """Return the facts as JSON values, without pixels."""
@@ -91,6 +94,9 @@ def facts_of(category: str, masks: Sequence[Mask], score: float | None, cell: st
     else:
         x, y = box["x"] + box["w"] / 2, box["y"] + box["h"] / 2
     area = int(union.sum())
+    parts = list(masks) if len(masks) > 1 else components(union, _MIN_PART) or [union]
+    largest = max(parts, key=lambda part: int(part.sum()))
+    own = box_of_mask(largest, category) or box
     return TargetFacts(
         category,
         union,
@@ -99,7 +105,9 @@ def facts_of(category: str, masks: Sequence[Mask], score: float | None, cell: st
         area,
         area / union.size,
         grid_cell(x, y, width, height),
-        max(1, len(components(union, _MIN_PART))),
+        len(parts),
+        largest,
+        (own["x"], own["y"], own["w"], own["h"]),
     )
 
 

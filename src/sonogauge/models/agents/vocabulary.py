@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sonogauge._errors import BadInput
-from sonogauge.benchmarks.ultrag.vocabulary import Category, Target, load_categories, normalise
+from sonogauge.benchmarks.ultrag.vocabulary import Category, Target, all_categories, normalise
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 
@@ -69,7 +69,7 @@ def make_vocabulary(
     if source == "none":
         return Vocabulary(source)
     if source == "dataset_card":
-        names = {normalise(one.organ): list(one.targets) for one in load_categories().values()}
+        names = {normalise(one.organ): list(one.targets) for one in all_categories().values()}
         return Vocabulary(source, {**names, "": sorted({name for one in names.values() for name in one})})
     if bench is None:
         if source == "train" and trained:
@@ -105,9 +105,9 @@ def _named_in(bench: Folder, split: str) -> dict[str, list[str]]:
 
 def _by_organ(organ: str) -> Category | None:
     wanted = normalise(organ)
-    return next((one for one in load_categories().values() if wanted and normalise(one.organ) == wanted), None)
+    return next((one for one in all_categories().values() if wanted and normalise(one.organ) == wanted), None)
 
 
 def _declared(name: str) -> Target:
-    hits: Iterable[Target] = (one.targets[name] for one in load_categories().values() if name in one.targets)
+    hits: Iterable[Target] = (one.targets[name] for one in all_categories().values() if name in one.targets)
     return next(iter(hits), Target(type="region"))

@@ -24,6 +24,7 @@ from sonogauge.models.segmenters.base import (
 )
 
 POLARITIES: Final = ("dark", "bright")
+_LEAST_PIXELS: Final = 5  # a colour model of GrabCut has five parts
 
 
 class Otsu:
@@ -93,6 +94,8 @@ class GrabCut:
         where: nothing.
         iterations: of the colour models.
         context: how far around the box the background is taken from, in parts of its longer side.
+        core: size of the ellipse in the middle of the box that is the object for sure, in parts of the box; 0 = none,
+            and then speckle often leaves nothing of the object.
 
     Source: Rother et al. 2004, doi:10.1145/1015706.1015720, as in OpenCV.
     """
@@ -104,13 +107,14 @@ class GrabCut:
     device = "cpu"
     endpoint = ""
 
-    def __init__(self, where: str = "", *, iterations: int = 5, context: float = 0.5) -> None:
+    def __init__(self, where: str = "", *, iterations: int = 5, context: float = 0.5, core: float = 0.5) -> None:
         if where:
             raise BadInput(f"grabcut reads nothing from '{where}'", field="segmenter")
-        if iterations < 1 or context <= 0:
-            raise BadInput("grabcut needs at least 1 iteration and a context above 0", field="segmenter")
-        self._iterations, self._context = iterations, context
+        if iterations < 1 or context <= 0 or not 0 <= core < 1:
+            raise BadInput("grabcut needs iterations from 1, a context above 0, a core below 1", field="segmenter")
+        self._iterations, self._context, self._core = iterations, context, core
         changed = [f"iterations={iterations}"] * (iterations != 5) + [f"context={context:g}"] * (context != 0.5)
+        changed += [f"core={core:g}"] * (core != 0.5)
         self.name = "grabcut" + ("?" + ",".join(changed) if changed else "")
 
     def segment(
@@ -145,16 +149,18 @@ class GrabCut:
         part = np.ascontiguousarray(pixels[y0:y1, x0:x1])
         seeds = np.full(part.shape[:2], cv2.GC_BGD, dtype=np.uint8)
         seeds[top - y0 : bottom - y0, left - x0 : right - x0] = cv2.GC_PR_FGD
-        if not (seeds == cv2.GC_BGD).any():
-            # A box around everything leaves no background to learn from.
+        if min(int((seeds == cv2.GC_BGD).sum()), int((seeds == cv2.GC_PR_FGD).sum())) < _LEAST_PIXELS:
+            # A box around everything leaves no background to learn from, a tiny one no object.
             return mask
+        if self._core:
+            middle = ((left + right) / 2 - x0, (top + bottom) / 2 - y0)
+            half = (self._core * (right - left) / 2, self._core * (bottom - top) / 2)
+            x = (np.arange(part.shape[1]) + 0.5 - middle[0]) / max(half[0], 0.5)
+            y = (np.arange(part.shape[0]) + 0.5 - middle[1]) / max(half[1], 0.5)
+            seeds[x[None, :] ** 2 + y[:, None] ** 2 <= 1] = cv2.GC_FGD
         # Its first colour models come from a k-means with a random start.
         cv2.setRNGSeed(0)
-        try:
-            cv2.grabCut(part, seeds, [], _model(), _model(), self._iterations, cv2.GC_INIT_WITH_MASK)
-        except cv2.error:
-            # Fewer pixels on one side than a colour model has parts.
-            return mask
+        cv2.grabCut(part, seeds, (0, 0, 1, 1), _model(), _model(), self._iterations, cv2.GC_INIT_WITH_MASK)
         mask[y0:y1, x0:x1] = (seeds == cv2.GC_FGD) | (seeds == cv2.GC_PR_FGD)
         return keep_part(mask, [], [])
 

@@ -40,13 +40,14 @@ class _Known:
 class Oracle:
     """Ground truth, found by the pixels of the image.
 
-    Text draws every mask of that category, a box the mask or part of a mask whose own box fits best, a point the
-    smallest mask that holds it. An image that is in none of the cases is a fault, not an empty answer.
+    Text draws every mask of that category, a box the mask (or union of a category's masks) whose own box fits best, a
+    point the smallest mask that holds it. An image that is in none of the cases is a fault, not an empty answer.
 
     Args:
         where: a folder with a cases table, whose masks are the truth.
         erode, dilate: pixels to take from or add to each mask.
         drop: chance from 0 to 1 that a mask is not found.
+        parts: 1 = the connected parts of the masks are the objects that a box can mean.
         seed: of the drops; a mask is dropped or not whatever else is asked.
     """
 
@@ -57,7 +58,9 @@ class Oracle:
     device = "cpu"
     endpoint = ""
 
-    def __init__(self, where: str, *, erode: int = 0, dilate: int = 0, drop: float = 0.0, seed: int = 0) -> None:
+    def __init__(
+        self, where: str, *, erode: int = 0, dilate: int = 0, drop: float = 0.0, parts: int = 0, seed: int = 0
+    ) -> None:
         if not where:
             raise BadInput("the oracle needs the folder with the masks", field="segmenter", fix="write oracle:CASES")
         if erode < 0 or dilate < 0 or (erode and dilate):
@@ -65,8 +68,8 @@ class Oracle:
         if not 0 <= drop <= 1:
             raise BadInput(f"{drop} is no chance from 0 to 1", field="segmenter")
         self._folder = Folder(where)
-        self._erode, self._dilate, self._drop, self._seed = erode, dilate, drop, seed
-        errors = {"erode": erode, "dilate": dilate, "drop": drop, "seed": seed if drop else 0}
+        self._erode, self._dilate, self._drop, self._parts, self._seed = erode, dilate, drop, bool(parts), seed
+        errors = {"erode": erode, "dilate": dilate, "drop": drop, "parts": parts, "seed": seed if drop else 0}
         told = ",".join(f"{key}={value:g}" for key, value in errors.items() if value)
         self.name = "oracle" + (f"?{told}" if told else "")
         self._known: dict[str, _Known] | None = None
@@ -89,8 +92,8 @@ class Oracle:
             chosen = (row for row in rows if row["category"] == category)
             return best((self._instance(decode_mask(row), row, f"text: {text}") for row in chosen), None, None)
         if boxes is not None:
-            parts = [(part, row) for row in rows for part in _with_parts(decode_mask(row))]
-            return [one for box in boxes if (one := self._fitting(parts, box)) is not None]
+            objects = _parts(rows) if self._parts else _wholes(rows)
+            return [one for box in boxes if (one := self._fitting(objects, box)) is not None]
         on, off = split_points(points, point_labels)
         whole = [(decode_mask(row), row) for row in rows]
         under = [
@@ -109,8 +112,8 @@ class Oracle:
             raise SegmenterFault("failed", "the oracle has no case with these pixels")
         return known.rows
 
-    def _fitting(self, parts: Iterable[tuple[Mask, dict[str, Any]]], box: XYXY) -> Instance | None:
-        fits = [(box_iou(own, box), mask, row) for mask, row in parts if (own := _xyxy(mask)) is not None]
+    def _fitting(self, objects: Iterable[tuple[Mask, dict[str, Any]]], box: XYXY) -> Instance | None:
+        fits = [(box_iou(own, box), mask, row) for mask, row in objects if (own := _xyxy(mask)) is not None]
         if not fits:
             return None
         fit, mask, row = max(fits, key=lambda one: one[0])
@@ -147,9 +150,19 @@ def _read(folder: Folder) -> dict[str, _Known]:
     return known
 
 
-def _with_parts(mask: Mask) -> list[Mask]:
-    parts = components(mask)
-    return [mask, *parts] if len(parts) > 1 else [mask]
+def _parts(rows: Sequence[dict[str, Any]]) -> list[tuple[Mask, dict[str, Any]]]:
+    return [(part, row) for row in rows for part in components(decode_mask(row))]
+
+
+def _wholes(rows: Sequence[dict[str, Any]]) -> list[tuple[Mask, dict[str, Any]]]:
+    """Return each mask, and after them the union of each category that has several."""
+    masks = [(decode_mask(row), row) for row in rows]
+    for category in dict.fromkeys(row["category"] for row in rows):
+        own = [mask for mask, row in masks if row["category"] == category]
+        if len(own) > 1:
+            first = next(row for row in rows if row["category"] == category)
+            masks.append((np.logical_or.reduce(own), first))
+    return masks
 
 
 def _xyxy(mask: Mask) -> XYXY | None:
