@@ -11,6 +11,7 @@ from sonogauge.cli.base import app, say
 from sonogauge.cli import data as data
 from sonogauge.cli import building as building
 from sonogauge.cli import answering as answering
+from sonogauge.cli import segmenting as segmenting
 from sonogauge.cli import results as results
 from sonogauge.cli import comparing as comparing
 from sonogauge.cli import analysing as analysing

@@ -9,17 +9,22 @@ from sonogauge.models.base import Model
 
 
 def make_agent(name: str, **options: Any) -> Model:
-    """Return `agent/ultrag?planner=MODEL&segmenter=BACKEND&…` or `agent/rule`, the planner without a model alone.
+    """Return an agent, or a planner alone as the plain model beside it.
+
+    `agent/ultrag?planner=MODEL&segmenter=BACKEND&…`: see `ultrag`. `agent/rule`: the planner without a model, alone.
+    `agent/plain?planner=MODEL&vocab_source=…&bench=…`: a planner alone, given the same list of categories.
 
     Raises:
         BadInput: no such agent, or it refuses an option.
     """
     from sonogauge.models.agents.rules import RulePlanner
-    from sonogauge.models.agents.ultrag import UltraGAgent
+    from sonogauge.models.agents.ultrag import UltraGAgent, plain_model
 
     kind = name.partition("/")[2].partition("?")[0]
     if kind == "ultrag":
         return UltraGAgent.from_name(name, **options)
+    if kind == "plain":
+        return plain_model(name, **options)
     if kind == "rule" and not options and "?" not in name:
         return RulePlanner()
     raise BadInput(f"no agent '{name}'", fix="write agent/ultrag?planner=MODEL&segmenter=BACKEND or agent/rule")

@@ -27,6 +27,7 @@ from sonogauge.models.agents.compose import (
 )
 from sonogauge.models.agents.drawing import Drawer, Drawn
 from sonogauge.models.agents.facts import TargetFacts, rle, union_of
+from sonogauge.models.agents.plain import WithVocabulary
 from sonogauge.models.agents.planning import (
     Plan,
     Target,
@@ -36,7 +37,7 @@ from sonogauge.models.agents.planning import (
     read_json,
     read_plan,
 )
-from sonogauge.models.agents.rules import rule_plan
+from sonogauge.models.agents.rules import RulePlanner, rule_plan
 from sonogauge.models.agents.switches import NAMES, Switches
 from sonogauge.models.agents.tasks import Task, read_task
 from sonogauge.models.agents.validate import find_faults, read_sentences, write_prompt
@@ -119,14 +120,7 @@ class UltraGAgent:
         Raises:
             BadInput: a part is missing or refuses its options.
         """
-        given: dict[str, Any] = {}
-        for pair in filter(None, name.partition("?")[2].split("&")):
-            key, equals, value = pair.partition("=")
-            if not equals:
-                raise BadInput(
-                    f"not KEY=VALUE: '{pair}'", field="model", fix="write agent/ultrag?planner=…&segmenter=…"
-                )
-            given[key] = unquote(value)
+        given = read_query(name)
         given |= {key: value for key, value in options.items() if key in NAMES or key in _OWN}
         for key in ("planner", "segmenter"):
             if not given.get(key):
@@ -144,7 +138,7 @@ class UltraGAgent:
         if not timeout > 0:
             raise BadInput("not a number of seconds above 0", field="segmenter_timeout")
         rest = {key: value for key, value in options.items() if key not in NAMES and key not in _OWN}
-        planner = _load_planner(str(given["planner"]), rest)
+        planner = load_planner(str(given["planner"]), rest)
         segmenter = load_segmenter(str(given["segmenter"]))
         trained = getattr(segmenter, "categories", None)
         vocabulary = make_vocabulary(switches.vocab_source, given.get("bench"), trained)
@@ -306,13 +300,45 @@ class UltraGAgent:
         )
 
 
+def read_query(name: str) -> dict[str, Any]:
+    """Return the options in a model's name, percent-decoded.
+
+    >>> read_query("agent/ultrag?planner=openai/x&segmenter=otsu?polarity=bright")
+    {'planner': 'openai/x', 'segmenter': 'otsu?polarity=bright'}
+    """
+    given: dict[str, Any] = {}
+    for pair in filter(None, name.partition("?")[2].split("&")):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise BadInput(f"not KEY=VALUE: '{pair}'", field="model", fix="write agent/ultrag?planner=…&segmenter=…")
+        given[key] = unquote(value)
+    return given
+
+
+def plain_model(name: str, **options: Any) -> Model:
+    """Return `agent/plain?planner=MODEL&vocab_source=…&bench=…`: the planner alone with the agent's vocabulary.
+
+    Raises:
+        BadInput: no planner, an unknown option, no vocabulary.
+    """
+    given = read_query(name)
+    if unknown := set(given) - {"planner", "vocab_source", "bench"}:
+        raise BadInput(f"agent/plain has no option '{min(unknown)}'", field="model")
+    if not given.get("planner"):
+        raise BadInput("agent/plain needs a planner", field="model", fix="write agent/plain?planner=MODEL")
+    source = Switches.read({"vocab_source": given.get("vocab_source", "train")}).vocab_source
+    planner = load_planner(str(given["planner"]), options) or RulePlanner()
+    return WithVocabulary(name, planner, make_vocabulary(source, given.get("bench")))
+
+
 def _by_rule(task: Task, table: Category) -> Plan:
     found = rule_plan(task, table)
     targets = tuple(Target(one["category"], one["phrase"], None, one["reason"]) for one in found["targets"])
     return Plan(found["task_type"], targets, by=RULE)
 
 
-def _load_planner(name: str, options: Mapping[str, Any]) -> Model | None:
+def load_planner(name: str, options: Mapping[str, Any]) -> Model | None:
+    """Return a planner by its name, None for the rule planner; raise BadInput for a baseline."""
     if name == RULE:
         if options:
             raise BadInput(f"the rule planner has no option '{min(options)}'", field="model")

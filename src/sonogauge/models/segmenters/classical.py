@@ -107,14 +107,14 @@ class GrabCut:
     device = "cpu"
     endpoint = ""
 
-    def __init__(self, where: str = "", *, iterations: int = 5, context: float = 0.5, core: float = 0.5) -> None:
+    def __init__(self, where: str = "", *, iterations: int = 5, context: float = 0.5, core: float = 0.7) -> None:
         if where:
             raise BadInput(f"grabcut reads nothing from '{where}'", field="segmenter")
         if iterations < 1 or context <= 0 or not 0 <= core < 1:
             raise BadInput("grabcut needs iterations from 1, a context above 0, a core below 1", field="segmenter")
         self._iterations, self._context, self._core = iterations, context, core
         changed = [f"iterations={iterations}"] * (iterations != 5) + [f"context={context:g}"] * (context != 0.5)
-        changed += [f"core={core:g}"] * (core != 0.5)
+        changed += [f"core={core:g}"] * (core != 0.7)
         self.name = "grabcut" + ("?" + ",".join(changed) if changed else "")
 
     def segment(
@@ -149,8 +149,11 @@ class GrabCut:
         part = np.ascontiguousarray(pixels[y0:y1, x0:x1])
         seeds = np.full(part.shape[:2], cv2.GC_BGD, dtype=np.uint8)
         seeds[top - y0 : bottom - y0, left - x0 : right - x0] = cv2.GC_PR_FGD
-        if min(int((seeds == cv2.GC_BGD).sum()), int((seeds == cv2.GC_PR_FGD).sum())) < _LEAST_PIXELS:
-            # A box around everything leaves no background to learn from, a tiny one no object.
+        if int((seeds == cv2.GC_BGD).sum()) < _LEAST_PIXELS:
+            # A box around everything leaves no background to learn from.
+            return mask
+        if int((seeds == cv2.GC_PR_FGD).sum()) < _LEAST_PIXELS:
+            mask[top:bottom, left:right] = True
             return mask
         if self._core:
             middle = ((left + right) / 2 - x0, (top + bottom) / 2 - y0)
