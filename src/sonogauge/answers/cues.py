@@ -299,6 +299,7 @@ REFUSAL_OPENINGS: Final = (
     *("无法", "不能", "不可以", "不会", "咨询", "请教", "联系", "不是", "难以", "不好", "信息", "证据", "资料", "图像"),
     *("图片", "质量", "不足以", "看不清", "未提供", "没有"),
 )
+_ASCII_OPENINGS: Final = tuple(opening for opening in REFUSAL_OPENINGS if opening.isascii())
 # An error that a client stored as if it were a reply; matched at its beginning.
 API_ERRORS: Final = (
     r"(?:api |http |server |request |connection |network |timeout |openai |azure )?error(?: code)?\s*[:=(\-]+\s*\S",
@@ -361,10 +362,16 @@ def _refusals() -> tuple[tuple[str, re.Pattern[str]], ...]:
     return tuple((reason, re.compile("|".join(words(table)))) for reason, table in REFUSALS.items())
 
 
-@lru_cache(maxsize=1)
-def _refusal_opening() -> re.Pattern[str]:
-    # Without lookaround or group in front, so that `re` skips to the first letters by itself.
-    return re.compile("|".join(map(re.escape, REFUSAL_OPENINGS)))
+def _refusal_starts(low: str) -> list[int]:
+    """Return where the openings of refusals stand, sorted."""
+    starts = set()
+    for opening in _ASCII_OPENINGS if low.isascii() else REFUSAL_OPENINGS:
+        if opening in low:
+            at = low.find(opening)
+            while at >= 0:
+                starts.add(at)
+                at = low.find(opening, at + 1)
+    return sorted(starts)
 
 
 @lru_cache(maxsize=1)
@@ -383,12 +390,7 @@ def refusals(low: str) -> list[Span]:
             break
     else:
         return []
-    opening = _refusal_opening()
-    starts = []
-    found = opening.search(low)
-    while found is not None:
-        starts.append(found.start())
-        found = opening.search(low, found.start() + 1)
+    starts = _refusal_starts(low)
     spans = []
     for reason, pattern in _refusals():
         end = 0

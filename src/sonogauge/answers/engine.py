@@ -73,7 +73,8 @@ _CUES: Final = tuple(
 # In ASCII text a cue stands between characters of no word, so its first word, perhaps with "s" behind it, is among the
 # words of the text: a look that rules out nearly all cues at once.
 _WORD: Final = re.compile(r"\w+")
-_NO_WORD: Final = {code: " " for code in range(128) if not is_word(chr(code))}
+# A table of all 128 characters: a dictionary without the letters would be asked for each of them in vain.
+_NO_WORD: Final = "".join(chr(code) if is_word(chr(code)) else " " for code in range(128))
 
 
 def _cues_by_word() -> dict[str, tuple[int, ...]]:
