@@ -13,7 +13,7 @@ from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, read_spec
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.score.cells import Cell, CellKey, cell_options, count_slices
-from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
+from sonogauge.score.inputs import counting_parameters, groups_of, open_replies, present_scenarios, read_items
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.values import ModelValues, evaluate
 from sonogauge.stats.resample import Resampler
@@ -173,6 +173,7 @@ def make_ground(
     settings = {
         "tolerance": spec.parameters.get("tolerance", 0.1),
         "failure_error": spec.parameters.get("failure_error", "worst"),
+        **counting_parameters(spec),
         **{name: value for name, value in parameters.items() if value is not None},
     }
     resampler = Resampler(groups_of(scored), draws=draws, seed=seed)

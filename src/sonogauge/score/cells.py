@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS, NULL, AnswerForm, AnswerSpec, Parsed
+from sonogauge.answers.convention import read_convention
 from sonogauge.answers.drawn import Drawn
 from sonogauge.answers.grounded_report import DrawnReport
 from sonogauge.answers.variants import read_varied
@@ -131,6 +132,12 @@ class CellCounter:
             tolerance = item.answer.tolerance if item.answer.tolerance is not None else parameters.get("tolerance", 0.1)
             cell.facts["scaled_errors"] = f"failures:{parameters.get('failure_error', 'worst')}"
             cell.facts["within_tolerance"] = f"tolerance:{tolerance:g}"
+        form = FORMS.load(item.answer.form) if item.answer.form in FORMS else None
+        if form is not None and form.settle is not None:
+            # Stands beside every value, since the same numbers mean other pixels under another convention.
+            convention = read_convention(str(parameters.get("coords") or item.answer.unit))
+            for counter in self._counters:
+                cell.facts |= dict.fromkeys(counter.take(), f"coords:{convention}")
         if scenario is not None:
             self._counters += scenario_counters(scenario)
             clinical = tolerance_of(scenario)
@@ -295,6 +302,21 @@ def settle(item: Item, reply: Reply, parsed: Parsed, coords: str = "") -> Parsed
         raise BadInput(f"no image size for item {item.item_id}", field="meta", fix="build the benchmark again")
     spec = replace(item.answer, unit=coords) if coords else item.answer
     return form.settle(parsed.value, spec, size, reply.size)
+
+
+def coordinate_notices(cells: Iterable[Cell]) -> list[str]:
+    """Return a warning where more than half of the coordinates lie outside their declared range.
+
+    They are read as declared all the same: nothing is rescaled on a guess.
+    """
+    parts = [cell.sums["coords"].total() for cell in cells if "coords" in cell.sums]
+    beyond, total = sum((part for part in parts), start=np.zeros(2))
+    if not total or beyond <= total / 2:
+        return []
+    return [
+        f"{beyond:.0f} of {total:.0f} coordinates lie outside their declared range: "
+        "does the model count otherwise? Declare it with --coords"
+    ]
 
 
 def cell_options(items: Iterable[Item]) -> dict[tuple[str, str], tuple[str, ...]]:

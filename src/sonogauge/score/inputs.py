@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
@@ -111,6 +111,15 @@ def read_items(folder: Folder, source: ReplySource, tolerance: float | None = No
         elif item.split == "train":
             train.append(item)
     return train, scored
+
+
+# Declared parameters of a benchmark that change what is counted.
+_COUNTED: Final = ("nsd_tol", "semacc_flags")
+
+
+def counting_parameters(spec: BenchmarkSpec) -> dict[str, Any]:
+    """Return the declared parameters of a benchmark that its counters need."""
+    return {name: spec.parameters[name] for name in _COUNTED if name in spec.parameters}
 
 
 def present_scenarios(spec: BenchmarkSpec, items: Sequence[Item]) -> tuple[Scenario, ...]:

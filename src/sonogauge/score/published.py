@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import import_module
+from inspect import signature
 from typing import Any, cast
 
 from sonogauge.benchmarks.composite import composite, part
@@ -25,6 +27,17 @@ def load_published(target: str) -> CellScorer:
     """Import a published scorer from "package.module:function"."""
     module, _, name = target.partition(":")
     return cast(CellScorer, getattr(import_module(module), name))
+
+
+def with_coords(rule: CellScorer, coords: str) -> tuple[CellScorer, str]:
+    """Return a scorer that reads coordinates as declared, and the name under which its values stand.
+
+    A scorer without coordinates stays what it is.
+    """
+    if "coords" not in signature(rule).parameters:
+        return rule, "published"
+    declared: Callable[..., Any] = rule
+    return partial(declared, coords=coords), "published+coords"
 
 
 def count_published(

@@ -224,7 +224,8 @@ def task_values(
         said = {part.facts for part in usable.values()}
         facts = said.pop() if len(said) == 1 else ""
         by_cases = f"{name}_cases"
-        out[name] = Value(name, macro, n, valid, excluded, datasets, chance, "macro", members, facts)
+        level = "macro over categories" if any("category" in one.extra for one in scenarios) else "macro"
+        out[name] = Value(name, macro, n, valid, excluded, datasets, chance, level, members, facts)
         out[by_cases] = Value(by_cases, cases, n, valid, excluded, datasets, None, "cases", members, facts)
     return out
 

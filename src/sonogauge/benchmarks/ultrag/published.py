@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from sonogauge.answers import AnswerSpec, Parsed
-from sonogauge.answers.convention import Convention
+from sonogauge.answers.convention import Convention, read_convention
 from sonogauge.answers.drawn import Drawn, Shown, draw_shown
 from sonogauge.answers.grounded_report import DrawnReport, DrawnSentence
 from sonogauge.answers.grounded_report import parse as parse_report
@@ -27,7 +27,6 @@ from sonogauge.items import Item
 from sonogauge.metrics.masks import iou_dice, overlaps, union_row
 
 READ: Final = frozenset({"polygon", "box", "rle"})
-_PIXEL: Final = Convention()
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +51,16 @@ class PublishedCell:
     images: Mapping[str, int] = field(default_factory=dict)  # by metric, those with a counted item
 
 
-def score_cell(task: Task, scenario: Scenario, pairs: Sequence[tuple[Item, str, str | None]]) -> PublishedCell:
-    """Score the replies to one task on one source."""
+def score_cell(
+    task: Task, scenario: Scenario, pairs: Sequence[tuple[Item, str, str | None]], coords: str = "pixel"
+) -> PublishedCell:
+    """Score the replies to one task on one source.
+
+    coords: any other convention than that of the reference scorer; its values are called `published+coords`.
+    """
     score = {"mask": _mask, "grounded": _grounded, "grounded_report": _report}[task.form]
-    found = [_item(score, *pair) for pair in pairs]
+    convention = read_convention(coords)
+    found = [_item(score, convention, *pair) for pair in pairs]
     usable = [item for item, _, _ in pairs if item.reference_state == "ok"]
     by_image: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (item, _, _), one in zip(pairs, found, strict=True):
@@ -73,20 +78,20 @@ def score_cell(task: Task, scenario: Scenario, pairs: Sequence[tuple[Item, str, 
     return PublishedCell(tuple(found), metrics, len(usable), valid, len(pairs) - len(usable), images)
 
 
-def _item(score: Any, item: Item, status: str, text: str | None) -> PublishedItem:
+def _item(score: Any, convention: Convention, item: Item, status: str, text: str | None) -> PublishedItem:
     if item.reference_state != "ok":
         return PublishedItem(None, None, counted=False)
     if status != "ok":
         return PublishedItem(None, {"error": "error", "truncated": "truncated"}.get(status, "missing"), counted=False)
-    found: PublishedItem = score(item, text or "")
+    found: PublishedItem = score(item, text or "", convention)
     return found
 
 
-def _draw(shown: Shown, answer: str, size: tuple[int, int], name: str = "predicted") -> Drawn:
+def _draw(shown: Shown, answer: str, item: Item, convention: Convention, name: str = "predicted") -> Drawn:
     """Draw what the reference scorer reads; anything else is an empty mask with its fault."""
     if any(shape.kind not in READ for shape in shown.shapes):
         shown = Shown(fault="format")
-    return draw_shown(shown, answer, size, _PIXEL, None, name)
+    return draw_shown(shown, answer, _size(item), convention, None, name)
 
 
 def _size(item: Item) -> tuple[int, int]:
@@ -102,13 +107,13 @@ def _pair(item: Item, masks: Sequence[Mapping[str, Any]], drawn: Drawn) -> tuple
     return float(iou), float(dice)
 
 
-def _read(item: Item, text: str, need_answer: bool) -> tuple[Parsed, Drawn | None]:
+def _read(item: Item, text: str, convention: Convention) -> tuple[Parsed, Drawn | None]:
     found = read_grounded(text, need_answer=False)
-    return found, _draw(found.value.shown, found.value.answer, _size(item)) if found.valid else None
+    return found, _draw(found.value.shown, found.value.answer, item, convention) if found.valid else None
 
 
-def _mask(item: Item, text: str) -> PublishedItem:
-    found, drawn = _read(item, text, need_answer=False)
+def _mask(item: Item, text: str, convention: Convention) -> PublishedItem:
+    found, drawn = _read(item, text, convention)
     if drawn is None:
         return PublishedItem(None, found.reason, counted=False)
     masks = item.reference["masks"]
@@ -117,8 +122,8 @@ def _mask(item: Item, text: str) -> PublishedItem:
     return PublishedItem(drawn, drawn.fault, values={"iou": iou, "dice": dice, "giou": iou, "seg_mark": marked})
 
 
-def _grounded(item: Item, text: str) -> PublishedItem:
-    found, drawn = _read(item, text, need_answer=True)
+def _grounded(item: Item, text: str, convention: Convention) -> PublishedItem:
+    found, drawn = _read(item, text, convention)
     if drawn is None:
         return PublishedItem(None, found.reason, counted=False)
     kind = item.meta.get("answer_type", "open")
@@ -132,7 +137,7 @@ def _grounded(item: Item, text: str) -> PublishedItem:
     return PublishedItem(drawn, drawn.fault, values=values)
 
 
-def _report(item: Item, text: str) -> PublishedItem:
+def _report(item: Item, text: str, convention: Convention) -> PublishedItem:
 
     found = parse_report(text, AnswerSpec("grounded_report"))
     if not found.valid:
@@ -153,7 +158,7 @@ def _report(item: Item, text: str) -> PublishedItem:
     drawn = DrawnReport(
         tuple(
             DrawnSentence(
-                one.section, one.text, one.finding_type, _draw(one.shown, one.text, _size(item), f"p{number}")
+                one.section, one.text, one.finding_type, _draw(one.shown, one.text, item, convention, f"p{number}")
             )
             for number, one in enumerate(found.value.sentences, start=1)
         )
