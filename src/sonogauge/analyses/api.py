@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
-from sonogauge.analyses.datasheet import datasheet
+from sonogauge.analyses.panel import Panel, read_panel
 from sonogauge.analyses.study import Study, read_study
 from sonogauge.benchmarks.spec import read_spec
 from sonogauge.compare.tables import declared_table
@@ -34,8 +34,32 @@ ANALYSES: Final[Registry[Analysis]] = Registry(
     },
     group="sonogauge.analyses",
 )
+# These read scores of any answer form, of one model or of several beside each other.
+PanelAnalysis = Callable[[Panel, Mapping[str, Any]], list[dict[str, Any]]]
+PANEL_ANALYSES: Final[Registry[PanelAnalysis]] = Registry(
+    "analysis",
+    {
+        "abilities": "sonogauge.analyses.abilities:abilities",
+        "verdicts": "sonogauge.analyses.abilities:verdict_shares",
+        "scaling": "sonogauge.analyses.abilities:scaling",
+        "physicians": "sonogauge.analyses.physicians:physicians",
+        "text_only": "sonogauge.analyses.text_only:text_only",
+        "causes": "sonogauge.analyses.errors:causes",
+    },
+    group="sonogauge.panel_analyses",
+)
 DATASHEET: Final = "datasheet"
-NAMES: Final = (*ANALYSES, DATASHEET)
+# These need nothing but the benchmark.
+BENCH_ANALYSES: Final[Registry[Callable[[Folder], list[dict[str, Any]]]]] = Registry(
+    "analysis",
+    {
+        DATASHEET: "sonogauge.analyses.datasheet:datasheet",
+        "composition": "sonogauge.analyses.composition:composition",
+        "differentials": "sonogauge.analyses.composition:differentials",
+    },
+    group="sonogauge.bench_analyses",
+)
+NAMES: Final = (*ANALYSES, *PANEL_ANALYSES, *BENCH_ANALYSES)
 
 
 @dataclass(frozen=True)
@@ -58,12 +82,13 @@ def analyse(
     *,
     bench: Path | str | None = None,
     against: Path | str | ReplySource | None = None,
+    beside: Sequence[Path | str] = (),
     on_no_answer: str = "wrong",
     draws: int = 10_000,
     seed: int = 0,
     **options: Any,
 ) -> Analysed:
-    """Analyse the multiple-choice answers of a run.
+    """Analyse the answers of a run, or what a benchmark is made of.
 
     Args:
         given: a run or scores folder, a `.jsonl` file of replies (with `bench`), or replies in memory; for the
@@ -71,18 +96,24 @@ def analyse(
         analysis: one of `NAMES`.
         bench: benchmark folder; by default the one that the run or scores name.
         against: the run or scores before, for `pairs`.
+        beside: further scores folders, for the analyses of several models (`PANEL_ANALYSES`).
         on_no_answer: "wrong" or "exclude".
         draws: of the bootstrap.
         seed: of the bootstrap and exchanges.
         options: of the analysis: `size_rule`, `thresholds`, `shares`, `task` (sizes); `simulations`, `random_state`
-            (baselines); `swaps` (pairs); `canary` (contamination).
+            (baselines); `swaps` (pairs); `canary` (contamination); `raters` (physicians); `least` (text_only);
+            `votes`, `size`, `sampling` (causes); `sizes`, `models_file` (scaling).
 
     Raises:
         BadInput: an unknown analysis, input that cannot be used, facts that the analysis needs and nobody gave.
     """
-    if analysis == DATASHEET:
+    if analysis not in NAMES:
+        raise BadInput(f"no analysis '{analysis}'", fix="known: " + ", ".join(NAMES))
+    if analysis in BENCH_ANALYSES:
         folder = _bench_folder(given, bench)
-        return Analysed(_document(folder, None, analysis, datasheet(folder), on_no_answer))
+        return Analysed(_document(folder, None, analysis, BENCH_ANALYSES.load(analysis)(folder), on_no_answer))
+    if analysis in PANEL_ANALYSES:
+        return _analyse_panel(given, analysis, bench, beside, draws, seed, options)
     function = ANALYSES.load(analysis)
     study = read_study(given, bench=bench, draws=draws, seed=seed, on_no_answer=on_no_answer)
     given_options = {"seed": seed, **{name: value for name, value in options.items() if value is not None}}
@@ -91,6 +122,25 @@ def analyse(
             against, bench=bench or study.bench.path, draws=draws, seed=seed, on_no_answer=on_no_answer
         )
     return Analysed(_document(study.bench, study, analysis, function(study, given_options), on_no_answer))
+
+
+def _analyse_panel(
+    given: Path | str | ReplySource,
+    analysis: str,
+    bench: Path | str | None,
+    beside: Sequence[Path | str],
+    draws: int,
+    seed: int,
+    options: Mapping[str, Any],
+) -> Analysed:
+    if isinstance(given, ReplySource) or not Path(given).is_dir():
+        raise BadInput("this analysis reads scores", field="given", fix="score first: sonogauge score … --out SCORES")
+    panel = read_panel([given, *beside], bench=bench, draws=draws, seed=seed)
+    stated = {name: value for name, value in options.items() if value is not None}
+    tables = PANEL_ANALYSES.load(analysis)(panel, stated)
+    document = _document(panel.bench, None, analysis, tables, "wrong")
+    document["notices"].append(SOURCES_NOTICE)
+    return Analysed({**document, "model": ", ".join(panel.labels), "draws": draws, "seed": seed})
 
 
 def _bench_folder(given: Path | str | ReplySource, bench: Path | str | None) -> Folder:

@@ -17,10 +17,24 @@ def analyse_command(
     analysis: Annotated[
         str,
         typer.Option(
-            help="overall, baselines, sizes, domains, sources, pairs, confusion, datasheet, robustness or contamination."
+            help="overall, baselines, sizes, domains, sources, pairs, confusion, robustness or contamination; of scores "
+            "of any answer form abilities, verdicts, physicians, text_only, causes or scaling; of a benchmark datasheet, "
+            "composition or differentials."
         ),
     ] = "overall",
     against: Annotated[Path | None, typer.Option(help="The run or scores before, for pairs.")] = None,
+    beside: Annotated[
+        list[Path] | None, typer.Option(help="Further scores, for analyses of several models; repeatable.")
+    ] = None,
+    raters: Annotated[
+        Path | None, typer.Option(help="JSON lines of rater_id and level, for physicians; else those of the replies.")
+    ] = None,
+    votes: Annotated[Path | None, typer.Option(help="Votes of readers, for causes.")] = None,
+    sampling: Annotated[str | None, typer.Option(help="all, random or per_ability, for causes.")] = None,
+    sample: Annotated[int | None, typer.Option(help="How many wrong answers were looked at, for causes.")] = None,
+    least: Annotated[
+        int | None, typer.Option(help="Models that must solve a question without the image, for text_only.")
+    ] = None,
     bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved.")] = None,
     size_rule: Annotated[str | None, typer.Option(help="relative, pixel or quantile, for sizes.")] = None,
     thresholds: Annotated[str | None, typer.Option(help="Two thresholds of the size, such as 0.05,0.15.")] = None,
@@ -36,11 +50,13 @@ def analyse_command(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Show where a model fails on multiple-choice questions, and whether it reads the image.
+    """Show where models fail and whether they read the image; physicians beside them; what a benchmark is made of.
 
     Example: sonogauge analyse scores/qwen --analysis sizes --size-rule quantile
 
     Example: sonogauge analyse runs/tuned --analysis pairs --against runs/base
+
+    Example: sonogauge analyse scores/physicians --analysis physicians --beside scores/qwen --beside scores/gpt
     """
     from sonogauge.analyses import analyse, view_analysis
     from sonogauge.report.formats import FORMATS, render
@@ -55,6 +71,12 @@ def analyse_command(
         analysis,
         bench=bench,
         against=against,
+        beside=beside or (),
+        raters=raters,
+        votes=votes,
+        sampling=sampling,
+        size=sample,
+        least=least,
         on_no_answer=on_no_answer,
         draws=draws,
         seed=seed,

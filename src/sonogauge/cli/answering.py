@@ -54,6 +54,7 @@ def run_command(
     out: Annotated[Path, typer.Option(help="Folder for the replies; the same command again goes on.")],
     tasks: Annotated[str | None, typer.Option(help="Ask these tasks only, comma-separated.")] = None,
     limit: Annotated[int | None, typer.Option(help="Ask at most so many items.")] = None,
+    split: Annotated[str, typer.Option(help="Which part of the benchmark to ask, for example test or val.")] = "test",
     vary: Annotated[
         list[str] | None,
         typer.Option(
@@ -95,6 +96,7 @@ def run_command(
         model,
         out,
         limit=limit,
+        split=split,
         tasks=tasks.split(",") if tasks else None,
         seed=seed,
         vary=vary or (),

@@ -91,7 +91,7 @@ def test_raters_on_both_sides_are_found_across_questions(tmp_path: Path) -> None
 def test_one_image_in_both_splits(tmp_path: Path) -> None:
     one = question(tmp_path, 1)
     file = write(tmp_path / "q.jsonl", [one, {**one, "question_id": "q2", "split": "val"}])
-    with pytest.raises(BadInput, match="both splits: q1 .test. and q2 .val."):
+    with pytest.raises(BadInput, match=r"both splits: q1 .test. and q2 .val."):
         load(file)
     # The same file under another name and id.
     copy = {**picture(tmp_path, "copy", 1), "image_id": "other"}
