@@ -36,6 +36,9 @@ def score_command(
     bertscore: Annotated[Path | None, typer.Option(help="Folder of a local encoder, for BERTScore.")] = None,
     bertscore_layer: Annotated[int | None, typer.Option(help="Layer of that encoder.")] = None,
     verdicts: Annotated[Path | None, typer.Option(help="Folder of verdicts that judge wrote on these replies.")] = None,
+    coords: Annotated[
+        str | None, typer.Option(help="Coordinates of the model: mille, unit, pixel; mille:yxyx.")
+    ] = None,
     judge_coverage: Annotated[float, typer.Option(help="Least share of verdicts a judge must have given.")] = 0.95,
     seed: Seed = 0,
     overwrite: Overwrite = False,
@@ -76,6 +79,7 @@ def score_command(
             bertscore_layer=bertscore_layer,
             verdicts=verdicts,
             judge_coverage=judge_coverage,
+            coords=coords,
             overwrite=overwrite,
         )
         if as_json:

@@ -11,15 +11,16 @@ from typing import Any, Final
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
+from sonogauge.answers.convention import read_convention
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, read_spec
 from sonogauge.folders import Folder, FolderWriter, Input, Manifest, new_folder, write_bytes
 from sonogauge.items import Item
 from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_bound
-from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, count_slices, count_strict
+from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, coordinate_notices, count_slices, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
-from sonogauge.score.inputs import groups_of, open_replies, present_scenarios, read_items
+from sonogauge.score.inputs import counting_parameters, groups_of, open_replies, present_scenarios, read_items
 from sonogauge.score.judging.use import COVERAGE, Verdicts, read_verdicts
-from sonogauge.score.published import CellScorer, count_published, load_published
+from sonogauge.score.published import CellScorer, count_published, load_published, with_coords
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows, slice_rows
 from sonogauge.score.slices import MIN_N, slice_finder
@@ -85,6 +86,7 @@ def score(
     bertscore_layer: int | None = None,
     verdicts: Path | str | None = None,
     judge_coverage: float = COVERAGE,
+    coords: str | None = None,
     overwrite: bool = False,
 ) -> Scores:
     """Score a run folder, a JSONL file of replies made elsewhere, or an Inspect log.
@@ -112,6 +114,8 @@ def score(
         bertscore_layer: layer of that encoder; default of the benchmark.
         verdicts: folder of verdicts on these replies, for the metric `judge_score`.
         judge_coverage: least share of verdicts that a judge must have given for a value.
+        coords: how this model counts coordinates ("mille", "unit:yxyx", see `answers.convention`), in place of what
+            the items ask for; the published protocol is then called "published+coords".
         overwrite: replace existing scores at `out`.
 
     Raises:
@@ -138,6 +142,8 @@ def score(
         "baselines": baselines,
         **({"by": list(by), "min_n": min_n} if by else {}),
         **({"prevalence": prevalence} if prevalence is not None else {}),
+        **({"coords": str(read_convention(coords))} if coords is not None else {}),
+        **counting_parameters(spec),
     }
     asked = {one.statistic for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one}
     parameters |= dict.fromkeys(asked & {"clinical", "matches"}, True)
@@ -287,7 +293,11 @@ def _baselines(job: _Job) -> dict[str, ModelValues]:
 
 
 def _published(job: _Job, sink: Sink | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    rule = load_published(job.spec.protocols["published"])
+    rule, label = load_published(job.spec.protocols["published"]), "published"
+    if job.parameters.get("coords"):
+        rule, label = with_coords(rule, job.parameters["coords"])
+    if sink is not None and label != "published":
+        plain, sink = sink, lambda row: plain({**row, "protocol": label})
     variants = sorted({reply.variant for reply in job.source.replies})
     by_id: dict[str, list[Reply]] = {}
     for reply in job.source.replies:
@@ -300,7 +310,7 @@ def _published(job: _Job, sink: Sink | None) -> tuple[list[dict[str, Any]], dict
             own = [one for one in sorted(by_id.get(item.item_id, [])) if one.variant == variant]
             pairs += [(item, one) for one in own] or [(item, Reply(item.item_id, variant, 0, "", "missing", None))]
         values, totals, failures = count_published(job.spec, job.scenarios, pairs, rule, job.source.model, sink)
-        rows += metric_rows(job.context(job.source.model, "published", variant, "computed"), values, totals)
+        rows += metric_rows(job.context(job.source.model, label, variant, "computed"), values, totals)
         if not variant:
             unvaried = failures
     if job.parameters["baselines"]:
@@ -348,7 +358,7 @@ def _manifest(
         why.append(f"the run asked {len(source.asked)} items")
     if missing and job.scenario_set != PRESENT:
         why.append(f"{len(missing)} of {len(job.scenarios)} scenarios of the set '{job.scenario_set}' are missing")
-    notices = [*spec.notices]
+    notices = [*spec.notices, *coordinate_notices(base.values())]
     if spec.simulated:
         notices.append("Simulated images, not clinical: nothing here speaks of patients.")
     return Manifest(
