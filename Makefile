@@ -71,7 +71,7 @@ clean:  ## remove environments, caches and the demo's files
 $(READY): pyproject.toml $(call stale,$(VENV))
 	$(call make-venv,$(VENV))
 	@echo "installing sonogauge with its test and development tools into $(VENV)"
-	@$(BIN)/python $(PIP_INSTALL) -e '.[test,dev,inspect,medical,docs,ray]'
+	@$(BIN)/python $(PIP_INSTALL) -e '.[test,dev,inspect,local,segment,bertscore,medical,ray,figures,docs]'
 	@touch $@
 
 $(PERF_READY): $(READY)
