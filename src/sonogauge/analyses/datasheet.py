@@ -49,7 +49,9 @@ def datasheet(bench: Folder) -> list[dict[str, Any]]:
         }
         pictures = [one[0] for one in facts]
         tally.take(values, pictures)
-        overlap.take(row["split"] or UNKNOWN, row["group"], [one[1] for one in facts], pictures)
+        # A patient id means a person of its source only.
+        patients = [one[1] and f"{row['source']}:{one[1]}" for one in facts]
+        overlap.take(row["split"] or UNKNOWN, row["group"], patients, pictures)
     return [tally.table(), overlap.table()]
 
 

@@ -26,7 +26,7 @@ from sonogauge.items import Item
 from sonogauge.stats.intervals import Estimate, combine, difference
 
 NO_TRAIN: Final = "no train questions of this task"
-ROWS: Final = ("random", "majority", "prior", "letter")
+_TIE: Final = 1e-12
 TITLES: Final = {
     "random": "random, exact",
     "majority": "majority, train",
@@ -128,14 +128,24 @@ def verdict(study: Study, records: Sequence[Record], accuracy: Estimate) -> dict
         ((name, found) for name, found in scores.items() if found is not None), key=lambda one: float(one[1].mean())
     )
     gap = difference(accuracy, study.mean(counted, values.tolist()), names=("model", best))
-    word = "no interval"
-    if gap.low is not None and gap.high is not None:
-        word = "above" if gap.low > 0 else "below" if gap.high < 0 else "not distinguishable"
     return {
         "baseline": f"{TITLES[best]} ({100 * float(values.mean()):.1f}%)",
         "difference": shown(gap),
-        "verdict": word,
+        "verdict": _word(gap, accuracy, float(values.mean())),
     }
+
+
+def _word(gap: Estimate, accuracy: Estimate, floor: float) -> str:
+    low, high = gap.low, gap.high
+    if gap.value is not None and abs(gap.value) < _TIE:
+        # Answers that are those of the baseline, question by question, have no spread.
+        return "not distinguishable"
+    if (low is None or high is None) and accuracy.low is not None and accuracy.high is not None:
+        # No spread of the difference between groups: the interval of the accuracy against the baseline's value.
+        low, high = accuracy.low - floor, accuracy.high - floor
+    if low is None or high is None:
+        return "no interval"
+    return "above" if low > 0 else "below" if high < 0 else "not distinguishable"
 
 
 def baselines(study: Study, options: Mapping[str, Any]) -> list[dict[str, Any]]:
