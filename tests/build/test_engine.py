@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
+import socket
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import time
@@ -202,3 +205,58 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, cluster: Any) -> None:
     assert int(marker.read_text("utf-8")) != os.getpid()
     assert rows["there"] == rows["here"]
     assert len(rows["here"]) == 60
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.mark.slow
+def test_a_cluster_elsewhere_is_reached_by_its_address(tmp_path: Path) -> None:
+    require_extra("ray", "ray")
+    write_cases(tmp_path / "cases", breast_cases(24))
+    file = recipe_of(tmp_path, {"DX": DX})
+    here = build_from_recipe(file, tmp_path / "here")
+    port = free_port()
+    environment = {**os.environ, "RAY_AUTH_MODE": "disabled", "RAY_USAGE_STATS_ENABLED": "0"}
+    ray = [sys.executable, "-c", "from ray.scripts.scripts import main; main()"]
+    head = ["start", "--head", "--block", f"--port={free_port()}", f"--ray-client-server-port={port}"]
+    # Sockets lie below it, whose names must be short.
+    scratch = tempfile.mkdtemp(prefix="ray")
+    limits = [f"--temp-dir={scratch}", "--num-cpus=2", "--include-dashboard=false", "--object-store-memory=200000000"]
+    # A session of its own, so that all its processes can be ended together.
+    cluster = subprocess.Popen(
+        [*ray, *head, *limits],
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        _wait_for(port)
+        command = [sys.executable, "-c", "from sonogauge.cli import main; main()", "build", str(file)]
+        done = subprocess.run(
+            [*command, "--out", str(tmp_path / "there"), "--engine", f"ray://127.0.0.1:{port}"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=200,
+        )
+    finally:
+        os.killpg(cluster.pid, signal.SIGKILL)
+        cluster.wait()
+        shutil.rmtree(scratch, ignore_errors=True)
+    assert done.returncode == 0, done.stderr
+    assert Folder(tmp_path / "there").manifest.hash == here.hash
+
+
+def _wait_for(port: int) -> None:
+    for _ in range(600):
+        with socket.socket() as one:
+            if one.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.1)
+    raise TimeoutError(f"nothing listens on {port}")

@@ -66,7 +66,7 @@ class LocalEngine:
 class RayEngine:
     """A Ray cluster through Ray Data.
 
-    address: `ray://host:port`, or None for the cluster of this machine, which is started if there is none. Batches
+    address: `ray://host:port`; None starts a cluster on this machine, or joins the one that RAY_ADDRESS names. Batches
     travel from this process to the cluster, so no file system need be shared. A task whose worker dies is repeated by
     Ray; a window of batches that fails all the same is sent again.
     """
@@ -83,10 +83,10 @@ class RayEngine:
         self._own = not ray.is_initialized()
         if self._own:
             options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-            if address is None:
-                options |= {"include_dashboard": False, "num_cpus": workers}
+            if address is None and "RAY_ADDRESS" not in os.environ:
+                options |= {"address": "local", "include_dashboard": False, "num_cpus": workers}
             try:
-                ray.init(address=address, **options)
+                ray.init(**({"address": address} if address else {}), **options)
             except (ConnectionError, RuntimeError, ValueError) as error:
                 raise BadInput(f"no Ray cluster ({error})", field="engine", fix="give ray://HOST:PORT") from error
         # Ray Data works inside a cluster only; from outside, a task of the cluster drives it.
