@@ -253,7 +253,7 @@ def draw(found: dict[int, dict[str, Tally]], studies: int, path: Path) -> None:
         axes.set_xscale("log")
         axes.set_xticks(list(SIZES), [str(size) for size in SIZES])
         axes.minorticks_off()
-        axes.set(xlim=(5, 240), ylim=(80, 100), xlabel="patients of a study", ylabel="intervals that hold the truth, %")
+        axes.set(xlim=(5, 240), ylim=(65, 100), xlabel="patients of a study", ylabel="intervals that hold the truth, %")
         axes.set_title(f"Coverage of 95 % intervals, {studies:,} simulated studies each", fontsize=10)
         axes.legend(loc="lower right", fontsize=8)
         path.parent.mkdir(parents=True, exist_ok=True)
