@@ -124,7 +124,14 @@ def manifest_of(
             "items": dict(sorted(parts.items())),
             "cases": cases["cases"],
             "drawn": cases["drawn"],
-            "leakage": {"states": found.states, "leaks": found.leaks},
+            "leakage": {
+                "states": found.states,
+                "leaks": found.leaks,
+                "copies planted and found": {
+                    name: f"{hit} of {planted}" for name, (hit, planted) in found.probe.items()
+                },
+                "different images taken for copies": f"{found.false[0]} of {found.false[1]} pairs",
+            },
         },
         licences=sorted(cases["licences"]),
         notices=notices,
