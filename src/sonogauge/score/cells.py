@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS, NULL, AnswerForm, AnswerSpec, Parsed
-from sonogauge.answers.convention import read_convention
 from sonogauge.answers.drawn import Drawn
 from sonogauge.answers.grounded_report import DrawnReport
 from sonogauge.answers.variants import read_varied
@@ -26,6 +25,7 @@ from sonogauge.items import Item
 from sonogauge.metrics.base import Array
 from sonogauge.metrics.sums import Accumulator, GroupSums
 from sonogauge.score.counters import COUNTERS, Counter
+from sonogauge.score.drawing import declared_coords, settle
 from sonogauge.score.judging.use import STATISTICS, ItemVerdict, VerdictCounter, Verdicts
 from sonogauge.score.replies import Reply
 from sonogauge.score.scales import probability_row, scenario_counters, tolerance_of
@@ -134,10 +134,8 @@ class CellCounter:
             cell.facts["within_tolerance"] = f"tolerance:{tolerance:g}"
         form = FORMS.load(item.answer.form) if item.answer.form in FORMS else None
         if form is not None and form.settle is not None:
-            # Stands beside every value, since the same numbers mean other pixels under another convention.
-            convention = read_convention(str(parameters.get("coords") or item.answer.unit))
             for counter in self._counters:
-                cell.facts |= dict.fromkeys(counter.take(), f"coords:{convention}")
+                cell.facts |= dict.fromkeys(counter.take(), declared_coords(item, parameters))
         if scenario is not None:
             self._counters += scenario_counters(scenario)
             clinical = tolerance_of(scenario)
@@ -284,24 +282,6 @@ def judge(reply: Reply, spec: AnswerSpec, form: AnswerForm | None) -> Parsed:
         raise BadInput(
             f"{error} ({reply.item_id}, variant {reply.variant})", field="image_size", fix="give [width, height]"
         ) from error
-
-
-def settle(item: Item, reply: Reply, parsed: Parsed, coords: str = "") -> Parsed:
-    """Draw a parsed mask on the pixels of the item's image; any other value stays what it is.
-
-    coords: how the model counts its coordinates ("mille", "unit:yxyx"), in place of what the item asks for.
-
-    Raises:
-        BadInput: an item whose image size is not known.
-    """
-    form = FORMS.load(item.answer.form) if item.answer.form in FORMS else None
-    if form is None or form.settle is None or not parsed.valid:
-        return parsed
-    size = item.image_size
-    if size is None:
-        raise BadInput(f"no image size for item {item.item_id}", field="meta", fix="build the benchmark again")
-    spec = replace(item.answer, unit=coords) if coords else item.answer
-    return form.settle(parsed.value, spec, size, reply.size)
 
 
 def coordinate_notices(cells: Iterable[Cell]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,33 @@ def test_empty_masks_hit_what_has_no_target_alone(bench: Folder) -> None:
     assert value["SEG", "HC", "missed_rate"] == 1.0
     # No item without a target in HC: the task's value is that of BUSI.
     assert value["SEG", "", "null_accuracy"] == 1.0 and value["SEG", "HC", "null_accuracy"] is None
+
+
+def test_coordinates_of_a_model_that_counts_to_a_thousand(bench: Folder) -> None:
+    own = [item for item in items_of(bench, "SEG") if item.split == "test" and item.dataset == "HC"]
+    texts = [json.dumps({"answer": "[SEG]", "predicted_mask": {"box": [0, 0, 1000, 999]}}) for _ in own]
+    said = ReplySource(
+        "m",
+        [Reply(item.item_id, "", 0, "", "ok", text) for item, text in zip(own, texts, strict=True)],
+        "0",
+        bench.path,
+        asked=frozenset(item.item_id for item in own),
+    )
+    plain = score(said, bench=bench.path, draws=200, baselines=False, scenarios="present")
+    declared = score(said, bench=bench.path, draws=200, baselines=False, scenarios="present", coords="mille")
+    # The image is 800 x 540: half of the four numbers lie outside, which is not yet more than half.
+    outside = [row for row in plain.metrics if row["metric"] == "coords_outside" and row["dataset"] == "HC"]
+    assert outside[0]["value"] == 0.5 and not any("--coords" in notice for notice in plain.manifest.notices)
+    assert {row["protocol"] for row in declared.metrics} == {"strict", "published+coords"}
+    strict = [row for row in declared.metrics if row["metric"] == "iou" and row["protocol"] == "strict"]
+    assert strict and all("coords:mille" in row["signature"] for row in strict)
+    unit = score(said, bench=bench.path, draws=200, baselines=False, scenarios="present", coords="unit")
+    assert not any("--coords" in notice for notice in unit.manifest.notices)
+    far = replace(said, replies=[one._replace(text=one.text.replace("[0, 0,", "[900, 900,")) for one in said.replies])
+    warned = score(far, bench=bench.path, draws=200, baselines=False, scenarios="present")
+    assert any("lie outside their declared range" in notice for notice in warned.manifest.notices)
+    with pytest.raises(BadInput, match="no coordinates 'percent'"):
+        score(said, bench=bench.path, draws=200, coords="percent")
 
 
 def test_the_same_cases_give_the_same_bytes(cases: Path, bench: Folder, tmp_path: Path) -> None:
