@@ -47,6 +47,8 @@ PARTS: Final[dict[str, str]] = {
     "analyses": "micro and macro, size bins, phantom and clinical, sources, paired runs, confusion, data sheet",
     "robustness": "rotations, shuffles, no image, prompts, repeats, perturbations; signs of contamination",
     "synthetic benchmark": "simulated images with exact references",
+    "segmenters": "masks from a phrase, a box or points: oracle, shapes, classical, SAM, U-Net, over HTTP",
+    "agents": "a planner and a segmenter as one model, every step in its trace",
     "demo": "build, run, score and report without data or key",
     "inspect": "benchmarks as tasks of Inspect, its logs as replies, runs as its logs",
     "docs": "documentation that builds without warnings and shows commands that exist",

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from sonogauge._errors import BadInput
+from sonogauge.cli.answering import ApiKey, BaseUrl, ModelOption, _model_options
 from sonogauge.cli.base import Json, Overwrite, Seed, app, print_json, say, show_scores
 
 
@@ -23,6 +24,10 @@ def score_command(
     protocol: Annotated[str, typer.Option(help="strict or published.")] = "strict",
     weights: Annotated[str | None, typer.Option(help="Weights of the total named first: published or n_t.")] = None,
     scenarios: Annotated[str | None, typer.Option(help="A scenario set, or 'present' for what has items.")] = None,
+    split: Annotated[str | None, typer.Option(help="The part of the benchmark, for replies made elsewhere.")] = None,
+    extractions: Annotated[
+        Path | None, typer.Option(help="Readings made by `sonogauge extract`, where the rules read no choice.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Name of the model, for replies made elsewhere.")] = None,
     draws: Annotated[int, typer.Option(help="Bootstrap draws.")] = 10_000,
     tolerance: Annotated[float | None, typer.Option(help="Tolerance of numbers on the scaled range.")] = None,
@@ -65,6 +70,8 @@ def score_command(
             out=folder,
             protocol=protocol,
             scenarios=scenarios,
+            split=split,
+            extractions=extractions,
             weights=weights,
             model=model,
             draws=draws,
@@ -88,6 +95,40 @@ def score_command(
             show_scores([folder], protocol)
     if out is not None:
         say(f"scores: {out}")
+
+
+@app.command("extract")
+def extract_command(
+    path: Annotated[Path, typer.Argument(help="A run folder; with --replies the benchmark folder.")],
+    extractor: Annotated[str, typer.Option(help="Who reads: PROVIDER/NAME.")],
+    out: Annotated[Path, typer.Option(help="File for the readings; the same command again asks nothing twice.")],
+    replies: Annotated[Path | None, typer.Option(help="JSON lines of replies made elsewhere (item_id, text).")] = None,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    model_option: ModelOption = None,
+    max_connections: Annotated[int, typer.Option(min=1, help="Questions asked at once.")] = 8,
+    allow_upload: Annotated[
+        bool, typer.Option("--allow-upload", help="Let texts about private images leave this machine.")
+    ] = False,
+) -> None:
+    """Have a model read the choice replies that the rules cannot read; score then takes them with --extractions.
+
+    Example: sonogauge extract runs/my-vlm --extractor openai/gpt-x --out readings.jsonl
+    """
+    from sonogauge.score.extraction import extract
+
+    done = extract(
+        replies if replies is not None else path,
+        out,
+        extractor,
+        bench=path if replies is not None else None,
+        model_options=_model_options(base_url, api_key, model_option),
+        connections=max_connections,
+        allow_upload=allow_upload,
+    )
+    failed = sum(text is None for _, text in done.found.values())
+    print(f"readings: {len(done.found)} of {done.extractor}, {failed} failed")
+    print(f"readings: {out}")
 
 
 @app.command("score-table")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from sonogauge.items import Item
 from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_bound
 from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, coordinate_notices, count_slices, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
+from sonogauge.score.extraction import Extractions, read_extractions, share_line, with_extractions
 from sonogauge.score.inputs import counting_parameters, groups_of, open_replies, present_scenarios, read_items
 from sonogauge.score.judging.use import COVERAGE, Verdicts, read_verdicts
 from sonogauge.score.published import CellScorer, count_published, load_published, with_coords
@@ -59,6 +60,7 @@ class _Job:
     parameters: dict[str, Any]
     resampler: Resampler
     verdicts: Verdicts | None
+    extractions: Extractions | None
 
     def context(self, model: str, protocol: str, variant: str, origin: str, doubt: str | None = None) -> RowContext:
         p = self.parameters
@@ -84,6 +86,8 @@ def score(
     prevalence: float | None = None,
     bertscore: Path | str | None = None,
     bertscore_layer: int | None = None,
+    split: str | None = None,
+    extractions: Path | str | None = None,
     verdicts: Path | str | None = None,
     judge_coverage: float = COVERAGE,
     coords: str | None = None,
@@ -112,6 +116,8 @@ def score(
         prevalence: at which predictive values are given; by default that of the items.
         bertscore: folder of a local encoder; texts then get a BERTScore too.
         bertscore_layer: layer of that encoder; default of the benchmark.
+        split: which part of the benchmark replies made elsewhere belong to; "test" by default.
+        extractions: file of a model's readings of choice replies that the rules cannot read (`extraction.extract`).
         verdicts: folder of verdicts on these replies, for the metric `judge_score`.
         judge_coverage: least share of verdicts that a judge must have given for a value.
         coords: how this model counts coordinates ("mille", "unit:yxyx", see `answers.convention`), in place of what
@@ -122,6 +128,10 @@ def score(
         BadInput: replies of another benchmark, doubled or unknown ids, no published protocol, an unknown set.
     """
     source, folder = open_replies(replies, Path(bench) if bench is not None else None, model)
+    if split is not None:
+        if source.identity is not None and split != source.split:
+            raise BadInput(f"a run of the split '{source.split}'", field="split", fix="leave --split out")
+        source = replace(source, split=split)
     spec = read_spec(folder.path)
     _check_options(spec, protocol, weights, draws, tolerance, failure_error)
     if model is not None and not model.isprintable():
@@ -150,6 +160,11 @@ def score(
     if bertscore is not None:
         layer = bertscore_layer if bertscore_layer is not None else int(spec.parameters.get("bertscore_layer", 9))
         parameters |= {"bertscore_encoder": str(bertscore), "bertscore_layer": layer}
+    stored = None
+    if extractions is not None:
+        stored = read_extractions(extractions)
+        source, by_whom = with_extractions(source, items, stored)
+        parameters |= {"extractor": stored.extractor, "extraction": by_whom}
     judged = None
     if verdicts is not None:
         judged = read_verdicts(verdicts, folder.manifest.hash, source.content_hash, judge_coverage)
@@ -168,6 +183,7 @@ def score(
         parameters=parameters,
         resampler=Resampler(groups_of(scored), draws=draws, seed=seed),
         verdicts=judged,
+        extractions=stored,
     )
     if out is None:
         metrics, manifest, found = _score(job, None)
@@ -359,6 +375,8 @@ def _manifest(
     if missing and job.scenario_set != PRESENT:
         why.append(f"{len(missing)} of {len(job.scenarios)} scenarios of the set '{job.scenario_set}' are missing")
     notices = [*spec.notices, *coordinate_notices(base.values())]
+    if job.extractions:
+        notices.append(share_line(job.parameters["extraction"], job.extractions.extractor))
     if spec.simulated:
         notices.append("Simulated images, not clinical: nothing here speaks of patients.")
     return Manifest(
@@ -369,6 +387,11 @@ def _manifest(
         inputs=[
             Input(role="benchmark", path=str(job.bench.path), hash=job.bench.manifest.hash),
             Input(role="replies", path=str(source.path), hash=source.content_hash),
+            *(
+                [Input(role="extractions", path=str(job.extractions.path), hash=job.extractions.hash)]
+                if job.extractions
+                else []
+            ),
             *([Input(role="verdicts", path=str(job.verdicts.path), hash=job.verdicts.hash)] if job.verdicts else []),
         ],
         parameters=job.parameters,
