@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from sonogauge._errors import BadInput
 from sonogauge.cli.answering import ApiKey, BaseUrl, Generation, MaxTokens, ModelOption, _generation, _model_options
-from sonogauge.cli.base import Json, app, print_json, say
+from sonogauge.cli.base import Json, Overwrite, Seed, app, print_json, say
 
 
 @app.command("judge")
@@ -51,10 +52,11 @@ def judge_command(
     from sonogauge.score.judging.ask import Patience
 
     prices = {}
-    for name in judge if price is not None else ():
-        found = read_prices(price, name) or read_prices(price, name.rpartition("/")[2])
-        if found is not None:
-            prices[name] = found
+    if price is not None:
+        for name in judge:
+            found = read_prices(price, name) or read_prices(price, name.rpartition("/")[2])
+            if found is not None:
+                prices[name] = found
     done = judge_replies(
         replies if replies is not None else path,
         out,
@@ -84,3 +86,194 @@ def judge_command(
     if done.failed_share > max_failures:
         say(f"more than {max_failures:.0%} of the verdicts failed; --retry-failed asks for them again")
         raise typer.Exit(1)
+
+
+@app.command("judge-agreement")
+def judge_agreement_command(
+    verdicts: Annotated[Path, typer.Argument(help="A folder of verdicts, written by judge.")],
+    votes: Annotated[Path, typer.Option(help="Folder of votes of physicians, written by review import.")],
+    bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since judging.")] = None,
+    weights: Annotated[str, typer.Option(help="Weights of kappa: quadratic or linear.")] = "quadratic",
+    development: Annotated[float, typer.Option(help="Share of patients in the development part.")] = 0.5,
+    draws: Annotated[int, typer.Option(help="Bootstrap draws.")] = 2000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Compare judges with physicians, physicians with each other, and correct the score by what they checked.
+
+    Example: sonogauge judge-agreement verdicts/my-vlm --votes votes/physicians
+    """
+    from sonogauge.score.judging.agreement import judge_agreement
+    from sonogauge.score.judging.tell import agreement_json, agreement_lines
+
+    found = judge_agreement(
+        verdicts,
+        votes,
+        bench=bench,
+        weights="linear" if one_of("weights", weights, ("quadratic", "linear")) == "linear" else "quadratic",
+        development=development,
+        draws=draws,
+        seed=seed,
+    )
+    if as_json:
+        print_json(agreement_json(found))
+    else:
+        for line in agreement_lines(found):
+            print(line)
+
+
+review_app = typer.Typer(
+    help="Exchange items with annotation tools: export, import, agreement, clean.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(review_app, name="review")
+
+
+@review_app.command("export")
+def review_export_command(
+    bench: Annotated[Path, typer.Argument(help="A benchmark folder.")],
+    form: Annotated[str, typer.Option("--for", help="engineer, expert, clinician, cause, verdict or answer.")],
+    out: Annotated[Path, typer.Option(help="Folder for config.xml, tasks.json and images.")],
+    format: Annotated[str, typer.Option(help="labelstudio.")] = "labelstudio",
+    run: Annotated[Path | None, typer.Option(help="Run or .jsonl whose replies are shown (cause, verdict).")] = None,
+    verdicts: Annotated[Path | None, typer.Option(help="Show replies that a judge was asked about.")] = None,
+    adjudicate: Annotated[
+        list[Path] | None, typer.Option(help="Folder of votes: show what they disagree on; repeatable.")
+    ] = None,
+    tasks: Annotated[str | None, typer.Option(help="Items of these tasks, comma-separated.")] = None,
+    split: Annotated[str | None, typer.Option(help="Items of this split; by default all but train.")] = None,
+    sample: Annotated[int | None, typer.Option(min=1, help="So many items, drawn at random.")] = None,
+    views: Annotated[int, typer.Option(help="Reviewers that shall see each item, independently.")] = 1,
+    level: Annotated[str, typer.Option(help="Level of the physicians who answer (primary, senior).")] = "",
+    image_prefix: Annotated[
+        str, typer.Option(help="What stands before an image's path in a task.")
+    ] = "/data/local-files/?d=",
+    seed: Seed = 0,
+    overwrite: Overwrite = False,
+) -> None:
+    """Write items for reviewers: quality checks by role, causes of errors, checks of judges, answers of physicians.
+
+    Example: sonogauge review export bench/u2 --for clinician --views 3 --out review/clinician
+
+    Example: sonogauge review export bench/u2 --for verdict --run runs/my-vlm --sample 200 --out review/judge
+    """
+    from sonogauge.review import export_review
+
+    done = export_review(
+        bench,
+        out,
+        form,
+        format=format,
+        run=run,
+        verdicts=verdicts,
+        adjudicate=adjudicate or (),
+        tasks=tasks.split(",") if tasks else None,
+        split=split,
+        sample=sample,
+        seed=seed,
+        views=views,
+        level=level,
+        image_prefix=image_prefix,
+        overwrite=overwrite,
+    )
+    print(f"tasks: {done.tasks}, each for {views} reviewer{'s' if views > 1 else ''}")
+    print(f"review: {out} (config.xml = labelling interface, tasks.json = tasks to import, images = local storage)")
+
+
+@review_app.command("import")
+def review_import_command(
+    file: Annotated[Path, typer.Argument(help="The tool's file; of Label Studio the JSON export.")],
+    export: Annotated[Path, typer.Option(help="The folder that review export wrote.")],
+    out: Annotated[Path, typer.Option(help="Folder for the votes; for answers a .jsonl file of replies.")],
+    format: Annotated[str, typer.Option(help="labelstudio.")] = "labelstudio",
+    reviewers: Annotated[Path | None, typer.Option(help="File of names and levels by the tool's number.")] = None,
+    overwrite: Overwrite = False,
+) -> None:
+    """Read what reviewers said: votes as a table, or physicians' answers as replies.
+
+    Example: sonogauge review import project-1.json --export review/clinician --out votes/clinician
+    """
+    from sonogauge.review import import_review
+    from sonogauge.review.incoming import read_reviewers
+
+    one_of("format", format, ("labelstudio",))
+    done = import_review(
+        file,
+        export,
+        out,
+        reviewers=read_reviewers(reviewers) if reviewers is not None else None,
+        overwrite=overwrite,
+    )
+    print(f"read: {done.rows} of {done.reviewers} reviewers on {len(done.views)} items")
+    if done.skipped.cancelled or done.skipped.unanswered:
+        print(f"  passed over: {done.skipped.cancelled} cancelled, {done.skipped.unanswered} tasks without annotation")
+    if done.short:
+        print(f"  {done.short} items have fewer reviewers than asked")
+    print(f"votes: {out}")
+
+
+@review_app.command("agreement")
+def review_agreement_command(
+    votes: Annotated[list[Path], typer.Argument(help="One or several folders of votes.")],
+    draws: Annotated[int, typer.Option(help="Bootstrap draws.")] = 2000,
+    seed: Seed = 0,
+    as_json: Json = False,
+) -> None:
+    """Tell how far reviewers of one role agree on one question: percent, kappa, AC1, alpha, with prevalence.
+
+    Example: sonogauge review agreement votes/clinician
+    """
+    from sonogauge.review.tell import agreements_json, agreements_lines, read_agreements
+
+    found = read_agreements(votes, draws=draws, seed=seed)
+    if as_json:
+        print_json(agreements_json(found))
+    else:
+        for line in agreements_lines(found):
+            print(line)
+
+
+@review_app.command("clean")
+def review_clean_command(
+    bench: Annotated[Path, typer.Argument(help="The benchmark that was reviewed.")],
+    votes: Annotated[list[Path], typer.Option(help="Folder of votes; repeatable.")],
+    out: Annotated[Path, typer.Option(help="Folder for the cleaned benchmark.")],
+    rule: Annotated[str, typer.Option(help="majority or unanimous.")] = "majority",
+    views: Annotated[int, typer.Option(help="Fewest votes that can decide.")] = 1,
+    require_sign_off: Annotated[
+        bool, typer.Option("--require-sign-off", help="Also leave out what no clinician signed off.")
+    ] = False,
+    unresolved: Annotated[str, typer.Option(help="Open disagreements: refuse, keep or remove.")] = "refuse",
+    as_json: Json = False,
+) -> None:
+    """Write a new benchmark without items at fault; its manifest says what was changed and by whose votes.
+
+    Example: sonogauge review clean bench/u2 --votes votes/expert --votes votes/clinician --out bench/u2-reviewed
+    """
+    from typing import cast
+
+    from sonogauge.review.clean import UNRESOLVED, Unresolved, clean
+    from sonogauge.review.decide import RULES, Rule
+
+    done = clean(
+        bench,
+        votes,
+        out,
+        rule=cast(Rule, one_of("rule", rule, RULES)),
+        views=views,
+        require_sign_off=require_sign_off,
+        unresolved=cast(Unresolved, one_of("unresolved", unresolved, UNRESOLVED)),
+    )
+    if as_json:
+        print_json({"version": done.version, "counts": dict(done.counts), "changelog": done.changelog})
+        return
+    print("items: " + ", ".join(f"{count} {action}" for action, count in done.counts.items()))
+    print(f"benchmark: {out}, version {done.version}")
+
+
+def one_of(option: str, word: str, known: tuple[str, ...]) -> str:
+    """Return a word that an option takes; raise BadInput for another."""
+    if word not in known:
+        raise BadInput(f"unknown: '{word}'", field=option, fix="known: " + ", ".join(known))
+    return word
