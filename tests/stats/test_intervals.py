@@ -418,3 +418,10 @@ def test_a_cell_with_few_of_the_groups_of_a_stratum() -> None:
         assert result.groups == 6
         assert result.df == pytest.approx(items.sum() ** 2 / (items**2).sum() - 1.0, abs=1e-12)
         assert result.low is not None and result.high is not None and result.low < result.high
+
+
+def test_an_error_of_clipped_values_stays_within_the_range() -> None:
+    errors = np.array([0.9, 0.0, 0.01, 0.02, 0.03, 0.04])
+    sums = GroupSums.from_items(["a"] * 6, list("abcdef"), scaled_error_statistics(errors, 0.1))
+    found = estimate(load_metric("rmse_scaled"), sums, Resampler.for_sums(sums, draws=500))
+    assert found.high == 1.0

@@ -120,6 +120,9 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     def interval(low: float, high: float, method: str) -> Estimate:
         if metric.unit == "fraction":
             low, high = max(0.0, low), min(1.0, high)
+        elif metric.unit == "range":
+            # Errors of clipped values: no share of the range is larger than the whole of it.
+            low, high = max(-1.0, low), min(1.0, high) if value <= 1.0 else high
         return Estimate(value, low, high, groups, df, groups >= RELIABLE_GROUPS, None, draws, method + note, inflation)
 
     if metric.interval == "proportion":
