@@ -23,7 +23,7 @@ from sonogauge.cases.geometry import decode_mask
 from sonogauge.cli import main
 from sonogauge.export import export
 from sonogauge.export.content import item_hash
-from sonogauge.folders import Folder
+from sonogauge.folders import Folder, Manifest, new_folder
 from tests.build.made_cases import breast_cases, write_cases
 from tests.build.test_recipe import DX, items_of, recipe_of
 from tests.shared import shared_data
@@ -313,3 +313,31 @@ def test_the_command(
     assert "exists already; pass --overwrite" in capsys.readouterr().err
     assert run("--format", "excel", "--out", str(tmp_path / "other")) == 2
     assert "no export format 'excel'; known: coco, croissant, hf" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "message"),
+    [
+        ("items", "split", "../../out", "no part of a benchmark"),
+        ("cases", "sha256", "../../../../etc/passwd", "has no SHA-256"),
+        ("cases", "sha256", "0" * 64, "is not the one of its hash"),
+        ("cases", "licence", "CC0 |\n---\n# Not a heading", ""),
+    ],
+)
+def test_hostile_values_reach_no_file_name_and_no_heading(
+    bench: Path, tmp_path: Path, table: str, column: str, value: str, message: str
+) -> None:
+    folder = Folder(bench)
+    with new_folder(tmp_path / "bench") as out:
+        for name in ("cases", "items"):
+            rows = [{**row, **({column: value} if name == table else {})} for row in folder.rows(name)]
+            out.table(name).write(rows)
+        (out.path / "benchmark.json").write_bytes((bench / "benchmark.json").read_bytes())
+        out.finish(Manifest(kind="benchmark", maker="test", name="made"))
+    if message:
+        with pytest.raises(BadInput, match=message):
+            export(tmp_path / "bench", "jsonl", tmp_path / "out")
+        assert sorted(one.name for one in tmp_path.iterdir()) == ["bench"]
+    else:
+        export(tmp_path / "bench", "jsonl", tmp_path / "out")
+        assert "\n# Not a heading" not in (tmp_path / "out" / "README.md").read_text("utf-8")

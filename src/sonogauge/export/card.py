@@ -30,7 +30,7 @@ def write_card(content: Content, configs: Sequence[dict[str, Any]]) -> str:
     header: dict[str, Any] = {
         "pretty_name": spec.title,
         "license": "other",
-        "license_name": "; ".join(licences) or "none",
+        "license_name": "; ".join(map(_plain, licences)) or "none",
         "language": ["en"],
         "task_categories": ["visual-question-answering"],
         "tags": ["medical", "ultrasound", "benchmark"],
@@ -42,7 +42,8 @@ def write_card(content: Content, configs: Sequence[dict[str, Any]]) -> str:
     for item in content.items():
         rows[item["task"], item["dataset"], item["split"]] += 1
     tasks = [
-        f"| {task} | {spec.tasks[task].title} | {spec.tasks[task].form} | {dataset} | {split} | {number} |"
+        f"| {task} | {_plain(spec.tasks[task].title)} | {spec.tasks[task].form} | "
+        f"{_plain(dataset)} | {split} | {number} |"
         for (task, dataset, split), number in sorted(rows.items())
     ]
     parts = [
@@ -85,12 +86,25 @@ def _sources(content: Content) -> str:
         about["issues"].update(case["known_issues"] or ())
     lines = ["| source | images | groups | provenance | licence | known issues |", "|---|---|---|---|---|---|"]
     for source, about in sorted(facts.items()):
-        issues = "; ".join(sorted(about["issues"])[:8])
-        lines.append(
-            f"| {source} | {images[source]} | {len(groups[source])} | {', '.join(sorted(about['provenance']))} | "
-            f"{'; '.join(sorted(about['licence']))} | {issues} |"
-        )
+        cells = [
+            source,
+            str(images[source]),
+            str(len(groups[source])),
+            ", ".join(sorted(about["provenance"])),
+            "; ".join(sorted(about["licence"])),
+            "; ".join(sorted(about["issues"])[:8]),
+        ]
+        lines.append(f"| {' | '.join(map(_plain, cells))} |")
     return "\n".join(lines) + "\n"
+
+
+def _plain(text: str) -> str:
+    r"""Return a foreign text as one cell of a table.
+
+    >>> _plain("CC0 |\n---")
+    'CC0 / ---'
+    """
+    return " ".join(text.replace("|", "/").split())
 
 
 def _leakage(counts: Any) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,6 +24,8 @@ _FACTS: Final = [
     *("case_id", "media_type", "sha256", "pixel_hash", "source", "licence", "redistributable", "private", "group"),
     *("provenance", "anatomy", "known_issues"),
 ]
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_HASH: Final = re.compile(r"[0-9a-f]{64}")
 ENDINGS: Final = {
     "image/png": "png",
     "image/jpeg": "jpg",
@@ -59,6 +63,8 @@ class Content:
     def __init__(self, bench: Path | str) -> None:
         self.folder = Folder.open(bench, "benchmark")
         self.spec: BenchmarkSpec = read_spec(bench)
+        if not _NAME.fullmatch(self.spec.name):
+            raise BadInput(f"'{self.spec.name}' cannot be part of a file name", file=self.folder.path, field="name")
         self.cases = {row["case_id"]: row for row in self.folder.rows("cases", _FACTS)}
         self._images = CaseImages(self.folder)
         self.counts: Counter[str] = Counter()
@@ -74,6 +80,11 @@ class Content:
             raise BadInput(
                 f"item '{item['item_id']}' asks about '{missing[0]}', which is not there", file=self.folder.path
             )
+        # Parts and hashes become names of files.
+        if not _NAME.fullmatch(item["split"] or "test"):
+            raise BadInput(f"no part of a benchmark: '{item['split']}'", file=self.folder.path, field="split")
+        if unhashed := [name for name in names if not _HASH.fullmatch(self.cases[name]["sha256"] or "")]:
+            raise BadInput(f"case '{unhashed[0]}' has no SHA-256", file=self.folder.path, field="sha256")
         state = self.state(item)
         self.counts[state] += 1
         if state == "open":
@@ -122,9 +133,12 @@ class Content:
         """Return the media bytes of a case that may be passed on; raise BadInput where they are missing."""
         assert case_id in self.open_cases
         try:
-            return self._images.read(case_id)
+            data = self._images.read(case_id)
         except ImageFault as fault:
             raise BadInput(str(fault), file=self.folder.path) from fault
+        if hashlib.sha256(data).hexdigest() != self.cases[case_id]["sha256"]:
+            raise BadInput(f"the image of '{case_id}' is not the one of its hash", file=self.folder.path)
+        return data
 
     def file_name(self, case_id: str) -> str:
         """Return the name of an image file: the hash of its bytes, so that each image is written once."""
