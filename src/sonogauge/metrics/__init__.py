@@ -92,7 +92,6 @@ METRICS: Registry[MetricFunction] = Registry(
         "hd95": "sonogauge.metrics.masks:hd95_share",
         "hd95_mm": "sonogauge.metrics.masks:hd95_mm",
         "nsd": "sonogauge.metrics.masks:nsd_mean",
-        "pointing": "sonogauge.metrics.masks:pointing",
         "coords_outside": "sonogauge.metrics.masks:coords_outside",
         "recall_10": "sonogauge.metrics.masks:recall_10",
         "recall_30": "sonogauge.metrics.masks:recall_30",

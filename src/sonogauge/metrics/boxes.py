@@ -24,7 +24,7 @@ box_iou_50 = mean_metric(
 )
 pointing = mean_metric(
     "pointing",
-    "Share of answers whose point, or the centre of whose box, lies in the reference box.",
+    "Share of answers whose point, else the centre of whose box or mask, lies in the reference.",
     interval="proportion",
     source=_SOURCE,
 )

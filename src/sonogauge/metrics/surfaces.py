@@ -44,7 +44,7 @@ def outline_distances(
     """
     if reference.shape != predicted.shape:
         raise ValueError(f"masks of shapes {reference.shape} and {predicted.shape}")
-    box = _shared_box(reference, predicted)
+    box = shared_box(reference, predicted)
     # Distances run between pixels of the outlines alone, so the box that holds both masks gives the same.
     first, second = outline(reference[box]), outline(predicted[box])
     if not first.any() or not second.any():
@@ -52,7 +52,8 @@ def outline_distances(
     return _distance_to(second, spacing)[first], _distance_to(first, spacing)[second]
 
 
-def _shared_box(reference: Mask, predicted: Mask) -> tuple[slice, slice]:
+def shared_box(reference: Mask, predicted: Mask) -> tuple[slice, slice]:
+    """Return the rows and columns of the box that holds both masks; empty for two empty masks."""
     both = reference | predicted
     rows, columns = np.flatnonzero(both.any(axis=1)), np.flatnonzero(both.any(axis=0))
     if not len(rows):
