@@ -19,8 +19,18 @@ def reference() -> str:
 
     from sonogauge.cli import app
 
-    commands: dict[str, Any] = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    return "\n".join(line for name, command in commands.items() for line in _section(name, command))
+    return "\n".join(
+        line for name, command in every_command(typer.main.get_command(app)) for line in _section(name, command)
+    )
+
+
+def every_command(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the commands of a group and of the groups in it, with their whole names ("review export")."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from every_command(command, f"{before}{name} ")
+        else:
+            yield before + name, command
 
 
 def _section(name: str, command: Any) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import warnings
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 from tests.review.made_reviews import bench_of, write_export
 from tests.score.made_judges import made, text_item
+from tests.shared import require_extra
 
 from sonogauge.folders import Folder
 from sonogauge.review import export_review, import_review
@@ -23,7 +25,8 @@ pytestmark = [pytest.mark.part("review"), pytest.mark.lookalike]
 def sdk() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return pytest.importorskip("label_studio_sdk.label_interface")
+        require_extra("test", "label_studio_sdk")
+        return importlib.import_module("label_studio_sdk.label_interface")
 
 
 def _annotated(sdk: Any, export: Path, reviewers: list[int], words: Any) -> list[dict[str, Any]]:

@@ -99,7 +99,7 @@ def test_data_hold_one_object_whatever_the_answer(answer: str, question: str) ->
 def _checked(
     tmp_path: Path, table: Any, answers: int = 0, fail: tuple[int, ...] = ()
 ) -> tuple[Path, list[dict[str, Any]]]:
-    """Judge one answer per count of `table` (judge x physician), and more that nobody checked; return verdicts, votes."""
+    """Judge an answer per count of `table` (judge x physician), and more that nobody checked."""
     pairs = [(row, column) for row in range(3) for column in range(3) for _ in range(table[row][column])]
     judged = [row for row, _ in pairs] + [number % 3 for number in range(answers)]
     items = [text_item(number, "psoriasis", attribute="color" if number % 2 else "") for number in range(len(judged))]
@@ -122,6 +122,10 @@ def _checked(
         for number, (_, p) in enumerate(pairs)
     ]
     return tmp_path / "v", votes
+
+
+def _vote(item_id: str, vote: str, reviewer: str = "A") -> dict[str, Any]:
+    return {"item_id": item_id, "reviewer": reviewer, "role": "physician", "question": "verdict", "vote": vote}
 
 
 def _whole(found: JudgeAgreement, **facts: str) -> Any:
@@ -154,7 +158,6 @@ def test_parts_share_no_patient_and_attributes_add_up(tmp_path: Path) -> None:
     assert 15 < sizes["test"] < 45
     colour = _whole(found, attribute="color")
     assert colour.items == 30
-    assert judge_agreement(verdicts, votes, draws=100, development=0.0).agreements[0].part == "all"
     assert {one.part for one in judge_agreement(verdicts, votes, draws=100, development=0.0).agreements} == {
         "all",
         "test",
@@ -209,7 +212,7 @@ def test_the_corrected_score_by_hand(tmp_path: Path) -> None:
 
 
 def test_the_interval_of_the_corrected_score_covers(tmp_path: Path) -> None:
-    """Over simulated checks of a biased judge the interval holds the truth about 95 % of the time; the judge never does."""
+    """Over simulated checks of a biased judge the interval holds the truth about 95 % of the time."""
     from sonogauge.score.judging.agreement import _Answer, _corrected
 
     rng = np.random.default_rng(0)
