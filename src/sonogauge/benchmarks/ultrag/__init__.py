@@ -26,7 +26,7 @@ Replies: JSON as `answers.mask` says; `models.drawing.mask_json(rows)` writes ma
 `FORMS.load(form).parse(text, spec)` -> `mask.Grounded` or `grounded_report.GroundedReport`; drawn by
 `.settle(value, spec, (width, height), sent)` -> `drawn.Drawn` (`.answer`, `.mask` row, `.empty`, `.hint`, `.points`) or
 `DrawnReport` (`.sentences` of `.text`, `.finding_type`, `.drawn`). Hints keep their shapes in `Grounded.shown.shapes`,
-for a segmenter to refine. Coordinates: `AnswerSpec.unit` or `score(coords=...)`, "SPACE[:ORDER]" (`answers.convention`).
+for a segmenter to refine. Coordinates: `AnswerSpec.unit` or `score(coords=...)`, "SPACE[:ORDER]": `answers.convention`.
 In score_items a prediction holds `masks`, `texts`, `points`, `sentences`; its values hold `iou`, `dice`, `correct`,
 `grounded` and `error_KIND` = 1 for the error gallery (kinds: `metrics.masks.ERRORS`, `right_wrong_pixels`,
 `wrong_right_pixels`, and of a report sentence the reason why its mask did not read).
