@@ -289,8 +289,10 @@ class Folder:
         """Stream a table in record batches; raise BadInput where it is damaged."""
         path = self.file(name)
         with open_table(path, name) as file, _damage(path):
-            for batch in file.iter_batches(batch_size=size, columns=columns):
-                yield from _conform(pa.Table.from_batches([batch]), name, path, columns).to_batches()
+            # One row group at a time: a reader over several keeps the memory of all of them until its end.
+            for group in range(file.metadata.num_row_groups):
+                for batch in file.iter_batches(batch_size=size, row_groups=[group], columns=columns):
+                    yield from _conform(pa.Table.from_batches([batch]), name, path, columns).to_batches()
 
     def rows(self, name: str, columns: list[str] | None = None) -> Iterator[dict[str, Any]]:
         """Stream a table as dicts."""

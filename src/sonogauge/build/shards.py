@@ -129,7 +129,9 @@ class WorkFolder:
 def read_shard(file: Path, shard: Shard, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a shard, a few rows each."""
     with open_table(file, "cases"), pq.ParquetFile(file, buffer_size=1 << 20) as parquet:
-        yield from parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=list(shard.groups), columns=list(columns))
+        # One row group at a time: a reader over several keeps the memory of all of them until its end.
+        for group in shard.groups:
+            yield from parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=list(columns))
 
 
 def write_arrow(path: Path, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
