@@ -96,6 +96,7 @@ class GrabCut:
         context: how far around the box the background is taken from, in parts of its longer side.
         core: size of the ellipse in the middle of the box that is the object for sure, in parts of the box; 0 = none,
             and then speckle often leaves nothing of the object.
+        max_side: a larger part of the image is worked on at this size, in pixels.
 
     Source: Rother et al. 2004, doi:10.1145/1015706.1015720, as in OpenCV.
     """
@@ -107,14 +108,19 @@ class GrabCut:
     device = "cpu"
     endpoint = ""
 
-    def __init__(self, where: str = "", *, iterations: int = 5, context: float = 0.5, core: float = 0.7) -> None:
+    def __init__(
+        self, where: str = "", *, iterations: int = 5, context: float = 0.5, core: float = 0.7, max_side: int = 256
+    ) -> None:
         if where:
             raise BadInput(f"grabcut reads nothing from '{where}'", field="segmenter")
-        if iterations < 1 or context <= 0 or not 0 <= core < 1:
-            raise BadInput("grabcut needs iterations from 1, a context above 0, a core below 1", field="segmenter")
-        self._iterations, self._context, self._core = iterations, context, core
+        if iterations < 1 or context <= 0 or not 0 <= core < 1 or max_side < 16:
+            raise BadInput(
+                "grabcut needs iterations from 1, a context above 0, a core below 1, a max_side from 16",
+                field="segmenter",
+            )
+        self._iterations, self._context, self._core, self._side = iterations, context, core, max_side
         changed = [f"iterations={iterations}"] * (iterations != 5) + [f"context={context:g}"] * (context != 0.5)
-        changed += [f"core={core:g}"] * (core != 0.7)
+        changed += [f"core={core:g}"] * (core != 0.7) + [f"max_side={max_side}"] * (max_side != 256)
         self.name = "grabcut" + ("?" + ",".join(changed) if changed else "")
 
     def segment(
@@ -161,10 +167,18 @@ class GrabCut:
             x = (np.arange(part.shape[1]) + 0.5 - middle[0]) / max(half[0], 0.5)
             y = (np.arange(part.shape[0]) + 0.5 - middle[1]) / max(half[1], 0.5)
             seeds[x[None, :] ** 2 + y[:, None] ** 2 <= 1] = cv2.GC_FGD
+        scale = self._side / max(part.shape[:2])
+        worked, marks = part, seeds
+        if scale < 1:
+            size = (max(1, round(scale * part.shape[1])), max(1, round(scale * part.shape[0])))
+            worked = cv2.resize(part, size, interpolation=cv2.INTER_AREA)
+            marks = cv2.resize(seeds, size, interpolation=cv2.INTER_NEAREST)
         # Its first colour models come from a k-means with a random start.
         cv2.setRNGSeed(0)
-        cv2.grabCut(part, seeds, (0, 0, 1, 1), _model(), _model(), self._iterations, cv2.GC_INIT_WITH_MASK)
-        mask[y0:y1, x0:x1] = (seeds == cv2.GC_FGD) | (seeds == cv2.GC_PR_FGD)
+        cv2.grabCut(worked, marks, (0, 0, 1, 1), _model(), _model(), self._iterations, cv2.GC_INIT_WITH_MASK)
+        kept = ((marks == cv2.GC_FGD) | (marks == cv2.GC_PR_FGD)).astype(np.uint8)
+        native = cv2.resize(kept, part.shape[1::-1], interpolation=cv2.INTER_NEAREST) > 0
+        mask[y0:y1, x0:x1] = native & (seeds != cv2.GC_BGD)
         return keep_part(mask, [], [])
 
 
