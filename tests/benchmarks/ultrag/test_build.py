@@ -13,6 +13,7 @@ from tests.shared import shared_data
 
 from sonogauge import import_cases
 from sonogauge._errors import BadInput
+from sonogauge.benchmarks.ultrag.audit import audit_files
 from sonogauge.benchmarks.ultrag.official import write_official
 from sonogauge.benchmarks.ultrag.splits import Member, split_source
 from sonogauge.benchmarks.ultrag.vocabulary import SourceFacts
@@ -224,6 +225,39 @@ def test_official_files_with_faults(bench: Folder, tmp_path: Path) -> None:
     _changed(tmp_path / "files", lambda record: record["annotation"].pop("grounded_report"))
     with pytest.raises(BadInput, match="27 of 27 records cannot be used: not a whole record"):
         build("ultrag", tmp_path / "files", tmp_path / "bench")
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("image", "width"), 1e999),
+        (("image", "width"), 5),
+        (("image", "file_name"), "../a.png"),
+        (("dataset",), "Unknown_coco"),
+        (("split",), "validation"),
+        (("sample_id",), None),
+        (("masks",), {"a": 1}),
+        (("annotation", "grounded_vqa"), None),
+        (("annotation", "grounded_vqa", 0, "evidence_mask_ids"), "abc"),
+        (("annotation", "grounded_vqa", 0, "requires_grounding"), "yes"),
+        (("annotation", "grounded_report", "sentences", 0, "text"), 5),
+        (("annotation", "segmentation_tasks", 0, "target_mask_ids"), [["a"]]),
+    ],
+)
+def test_broken_records_are_counted_by_cause(bench: Folder, tmp_path: Path, path: tuple[Any, ...], value: Any) -> None:
+    files = tmp_path / "files"
+    write_official(bench.path, files)
+
+    def change(record: dict[str, Any]) -> None:
+        place: Any = record
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] = value
+
+    _changed(files, change)
+    with pytest.raises(BadInput, match="27 of 27 records cannot be used: "):
+        build("ultrag", files, tmp_path / "bench")
+    assert len(audit_files(sorted(files.rglob("*.jsonl"))).records) == 27
 
 
 def test_a_cited_mask_without_geometry_stops_the_build(bench: Folder, tmp_path: Path) -> None:

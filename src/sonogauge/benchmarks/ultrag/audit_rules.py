@@ -43,7 +43,7 @@ def issues_of(record: Mapping[str, Any], category: Category) -> Iterator[Issue]:
     ):
         try:
             yield from rules(annotation[part], by_id, category)
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             yield Issue("critical", f"missing or mistyped {part}", str(error), _SCOPE[part])
     if annotation.get("api_error"):
         yield Issue("minor", "the model failed and templates were used", str(annotation["api_error"]), "vqa")
@@ -75,7 +75,7 @@ def _facts(record: Mapping[str, Any], masks: list[Mapping[str, Any]], category: 
     for one in masks:
         try:
             yield from _mask(one, image, category, source)
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             yield Issue("critical", "missing or mistyped mask fact", str(error), "facts")
 
 

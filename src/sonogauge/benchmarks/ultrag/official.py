@@ -94,8 +94,11 @@ def _read_line(
         name = str(record["image"]["file_name"])
         size = (int(record["image"]["width"]), int(record["image"]["height"]))
         masks = {str(one["mask_id"]): one for one in record["masks"]}
+        sample = record["sample_id"]
+        if not isinstance(sample, str) or not all(isinstance(one["annotation_id"], int) for one in masks.values()):
+            raise TypeError("sample_id or annotation_id")
         _check_annotation(record["annotation"])
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise RecordFault("not a whole record") from error
     if key not in folders:
         raise RecordFault("no folder for its source and split")
@@ -124,25 +127,30 @@ def _read_line(
 
 
 def _check_annotation(annotation: Mapping[str, Any]) -> None:
-    for name, fields in (
-        ("segmentation_tasks", ("instruction", "answer", "target_mask_ids", "answerability")),
-        ("grounded_vqa", ("question", "answer", "answer_type", "requires_grounding", "evidence_mask_ids")),
-    ):
-        for one in annotation[name]:
-            for field in fields:
-                one[field]
+    """Raise KeyError or TypeError where a field is missing or of another kind than it must be."""
     report = annotation["grounded_report"]
-    for sentence in report["sentences"]:
-        for field in ("section", "text", "evidence_mask_ids", "finding_type"):
-            sentence[field]
+    for rows, texts, ids in (
+        (annotation["segmentation_tasks"], ("instruction", "answer", "answerability"), "target_mask_ids"),
+        (annotation["grounded_vqa"], ("question", "answer", "answer_type"), "evidence_mask_ids"),
+        (report["sentences"], ("section", "text", "finding_type"), "evidence_mask_ids"),
+    ):
+        if not isinstance(rows, list):
+            raise TypeError(ids)
+        for one in rows:
+            if not all(isinstance(one[name], str) for name in texts):
+                raise TypeError(str(texts))
+            if not isinstance(one[ids], list) or not all(isinstance(name, str) for name in one[ids]):
+                raise TypeError(ids)
+    if not all(isinstance(one["requires_grounding"], bool) for one in annotation["grounded_vqa"]):
+        raise TypeError("requires_grounding")
     if not isinstance(report["prompt"], str) or not report["sentences"]:
         raise KeyError("prompt")
 
 
 def _mask_row(mask_id: str, fact: Mapping[str, Any], coco: _Coco, size: tuple[int, int]) -> dict[str, Any] | None:
     """Return the pixels of a mask fact; None where the COCO file has none, which a citation then stumbles over."""
-    annotation = coco.annotations.get(fact.get("annotation_id"))
-    if annotation is None:
+    annotation = coco.annotations.get(fact["annotation_id"])
+    if not isinstance(annotation, Mapping):
         return None
     mask = _segmentation(annotation.get("segmentation"), size)
     return None if mask is None else encode_mask(mask, mask_id, str(fact.get("category") or ""))
