@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import warnings
 from pathlib import Path
@@ -25,8 +24,7 @@ pytestmark = [pytest.mark.part("review"), pytest.mark.lookalike]
 def sdk() -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        require_extra("test", "label_studio_sdk")
-        return importlib.import_module("label_studio_sdk.label_interface")
+        return require_extra("test", "label_studio_sdk.label_interface")
 
 
 def _annotated(sdk: Any, export: Path, reviewers: list[int], words: Any) -> list[dict[str, Any]]:

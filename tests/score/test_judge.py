@@ -211,6 +211,8 @@ def test_several_judges_give_their_median_and_a_failed_one_counts(tmp_path: Path
     found = score(replies, bench=bench, verdicts=tmp_path / "v", draws=200)
     row = value_of(found.metrics, "judge_score", "AR")
     assert row["value"] == 0.5 and row["n"] == 30
+    own = Folder(tmp_path / "v").manifest.counts["agreement"]
+    assert (own["units"], own["percent"]) == (30, 0.0)
     assert "judge:test/0+test/0.5+test/1,prompt:" in row["signature"] and "leniency:none" in row["signature"]
     assert "leniency:v1" in value_of(found.metrics, "judge_score_v1", "AR")["signature"]
     # The third fails on 3 of 30: 90 % coverage.

@@ -80,6 +80,12 @@ def judge_command(
         print(f"asked: {done.asked} now, {done.reused} stored before")
         for fault, count in counts["faults"].items():
             print(f"  failed: {count} {fault}")
+        if counts["agreement"] is not None:
+            own = counts["agreement"]
+            said = ", ".join(
+                f"{name} {'-' if own[name] is None else f'{own[name]:.3f}'}" for name in ("percent", "kappa")
+            )
+            print(f"agreement of the judges: {said} (quadratic weights, {own['units']} replies)")
         tokens = f"{counts['input_tokens']} tokens in, {counts['output_tokens']} out"
         print(f"cost: {'not known' if done.cost is None else f'{done.cost:.4f} dollars'} ({tokens})")
         print(f"verdicts: {out}")

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
+
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS
@@ -29,6 +31,7 @@ from sonogauge.score.judging.prompt import LONGEST, JudgePrompt, load_prompt
 from sonogauge.score.judging.rules import RULES, references_of, rule_verdict
 from sonogauge.score.judging.verdict import LEVELS
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
+from sonogauge.stats.agreement import agreement
 from sonogauge.tables import REPLY_KEY
 
 JUDGED_FORM: Final = "text"
@@ -125,21 +128,22 @@ def judge(
     _check_privacy(folder, items, models, allow_upload)
     manifest = _manifest(folder, source, models, text, options, chosen)
     with VerdictFolder(out, manifest) as place:
-        questions = {}
+        asks: list[dict[str, str]] = []
+        todo: dict[str, Question] = {}
         for case in cases:
-            if case.ruled is None:
-                for one in models:
-                    question = _question(case, one, text, options)
-                    questions[question.ask] = question
-        todo = [
-            question
-            for ask, question in questions.items()
-            if ask not in place.answers or (retry_failed and place.answers[ask]["verdict"] is None)
-        ]
+            own = {}
+            for one in models if case.ruled is None else ():
+                question = _question(case, one, text, options)
+                own[one.name] = ask = question.ask
+                known = place.answers.get(ask)
+                if known is None or (retry_failed and known["verdict"] is None):
+                    todo.setdefault(ask, question)
+            asks.append(own)
         if todo:
-            run_async(Asking(place.append, patience or Patience(), prices or {}).ask_all(todo))
-        rows = [row for case in cases for row in _rows(case, models, text, options, place.answers)]
-        said = [place.answers[ask] for ask in questions]
+            run_async(Asking(place.append, patience or Patience(), prices or {}).ask_all(list(todo.values())))
+        rows = [row for case, own in zip(cases, asks, strict=True) for row in _rows(case, own, text, place.answers)]
+        questions = {ask for own in asks for ask in own.values()}
+        said = [place.answers[ask] for ask in sorted(questions)]
         costs = [one["cost"] for one in said if one.get("cost") is not None]
         cost = sum(costs) if costs else None
         statuses = dict(sorted(Tally(row["status"] for row in rows if row["leniency"] == "none").items()))
@@ -151,6 +155,7 @@ def judge(
             "cost": cost,
             "input_tokens": sum(one.get("input_tokens") or 0 for one in said),
             "output_tokens": sum(one.get("output_tokens") or 0 for one in said),
+            "agreement": _agreement(cases, rows, [one.name for one in models]),
             "shortened": sum(len(case.answer) > LONGEST for case in cases if case.ruled is None),
         }
         done = place.finish(sort_rows(rows, "verdicts"), counts)
@@ -219,9 +224,8 @@ def _question(case: _Case, model: Model, prompt: JudgePrompt, generation: Mappin
 
 def _rows(
     case: _Case,
-    models: Sequence[Model],
+    asks: Mapping[str, str],
     prompt: JudgePrompt,
-    generation: Mapping[str, Any],
     answers: Mapping[str, Mapping[str, Any]],
 ) -> list[dict[str, Any]]:
     key = dict(zip(REPLY_KEY, case.reply[:4], strict=True))
@@ -231,8 +235,8 @@ def _rows(
         return [{**base, "verdict": verdict, "leniency": one} for one in LENIENCIES]
     lenient = lenient_verdict(case.item.meta.get("attribute_asked", ""), references_of(case.item), case.answer)
     rows = []
-    for model in models:
-        said = answers[_question(case, model, prompt, generation).ask]
+    for judge_name, ask in asks.items():
+        said = answers[ask]
         failed = said["verdict"] is None
         for leniency in LENIENCIES:
             verdict = 0.0 if failed else float(said["verdict"])
@@ -241,7 +245,7 @@ def _rows(
             rows.append(
                 {
                     **key,
-                    "judge": model.name,
+                    "judge": judge_name,
                     "status": "judge_failed" if failed else "ok",
                     "verdict": verdict,
                     "rationale": said["fault"] if failed else said["rationale"],
@@ -253,6 +257,24 @@ def _rows(
                 }
             )
     return rows
+
+
+def _agreement(
+    cases: Sequence[_Case], rows: Sequence[Mapping[str, Any]], judges: Sequence[str]
+) -> dict[str, float | int | None] | None:
+    """Return how far the judges agree on the replies that at least two of them judged."""
+    if len(judges) < 2:
+        return None
+    units = {case.reply[:4]: place for place, case in enumerate(cases)}
+    ratings = np.full((len(cases), len(judges)), -1, dtype=np.int64)
+    for row in rows:
+        if row["status"] == "ok" and row["leniency"] == "none":
+            unit = units[row["item_id"], row["variant"], row["epoch"], row["rater_id"]]
+            ratings[unit, judges.index(row["judge"])] = LEVELS.index(row["verdict"])
+    groups = [f"{case.item.source}|{case.item.group}" for case in cases]
+    words = [f"{level:g}" for level in LEVELS]
+    found = agreement(ratings, words, groups=groups, weights="quadratic", level="interval", draws=100)
+    return {"units": found.units, **{name: one.value for name, one in sorted(found.estimates.items())}}
 
 
 def _manifest(

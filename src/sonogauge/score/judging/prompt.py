@@ -16,6 +16,7 @@ from sonogauge._errors import BadInput
 
 PROMPT_ID: Final = "judge/verdict@1"
 LONGEST: Final = 8_000  # characters of an answer; of a longer one both ends are shown
+_ESCAPES: Final = {ord(one): f"\\u{ord(one):04x}" for one in "<>`\x7f"}
 _SLOT: Final = re.compile(r"\{(boundary|data)\}")
 
 
@@ -82,12 +83,19 @@ def as_data(question: str, references: Sequence[str], answer: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    plain = json.dumps(text.encode("utf-8", "replace").decode("utf-8"), ensure_ascii=False)
-    return "".join(f"\\u{ord(one):04x}" if _is_odd(one) and ord(one) < 0x10000 else one for one in plain)
+    plain = json.dumps(text.encode("utf-8", "replace").decode("utf-8"), ensure_ascii=False).translate(_ESCAPES)
+    if plain.isascii():
+        return plain
+    return "".join(_escaped(one) if not one.isascii() and _is_odd(one) else one for one in plain)
+
+
+def _escaped(character: str) -> str:
+    # As JSON does: beyond the first plane in two halves.
+    return json.dumps(character)[1:-1]
 
 
 def _is_odd(character: str) -> bool:
-    return character in "<>`" or unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs", "Cn")
+    return unicodedata.category(character) in ("Cc", "Cf", "Zl", "Zp", "Co", "Cs", "Cn")
 
 
 def shortened(answer: str, longest: int = LONGEST) -> str:
