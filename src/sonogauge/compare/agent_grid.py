@@ -21,6 +21,7 @@ from sonogauge.folders import Folder, canonical_hash, write_bytes
 from sonogauge.models.agents.switches import Switches
 from sonogauge.models.agents.ultrag import RULE
 from sonogauge.models.segmenters import SEGMENTERS
+from sonogauge.score.values import SLICES, ModelValues, evaluate
 from sonogauge.stats.intervals import Estimate, difference
 
 GRID_FILE: Final = "grid.json"
@@ -164,11 +165,11 @@ def _document(
     names = list(runs)
     sides, bench = read_sides([runs[name] for name in names], folder.path)
     ground = make_ground(sides, bench, scenarios=None, draws=draws, seed=seed, parameters={})
-    counted = {name: count(ground, side, "") for name, side in zip(names, sides, strict=True)}
+    counted = {name: _evaluate(ground, count(ground, side, "")) for name, side in zip(names, sides, strict=True)}
     rows = []
     for cell in cells:
         found = counted[cell.folder]
-        for task, metric, value in _values(found, ground):
+        for task, metric, value in _values(found):
             rows.append({**_head(cell), "task": task, "metric": metric, **_told(value)})
     gains = []
     plain = {(cell.planner, cell.role): cell for cell in cells if not cell.segmenter}
@@ -178,8 +179,8 @@ def _document(
             more, less = (
                 plain[planner, role] if (planner, role) in plain else drawn[planner, segmenter, role] for role in roles
             )
-            after = {(task, name): value for task, name, value in _values(counted[more.folder], ground)}
-            before = {(task, name): value for task, name, value in _values(counted[less.folder], ground)}
+            after = {(task, name): value for task, name, value in _values(counted[more.folder])}
+            before = {(task, name): value for task, name, value in _values(counted[less.folder])}
             for (task, metric), value in after.items():
                 gap = difference(value, before[task, metric], names=roles)
                 head = {"planner": planner, "segmenter": segmenter, "gain": gain, "of": " - ".join(roles)}
@@ -202,13 +203,26 @@ def _predicted(cell: Cell) -> bool:
     return cell.role.startswith("predicted")
 
 
-def _values(found: Counted, ground: Ground) -> list[tuple[str, str, Estimate]]:
+def _evaluate(ground: Ground, found: Counted) -> ModelValues:
+    """Return the values of the grid's metrics, which are more than the headlines of a comparison."""
+    tasks = {
+        code: task.model_copy(update={"metrics": tuple(one for one in METRICS[code] if one in task.metrics)})
+        for code, task in ground.spec.tasks.items()
+        if code in METRICS and set(METRICS[code]) & set(task.metrics)
+    }
+    if not tasks:
+        raise BadInput(f"{ground.spec.name} has none of the tasks " + ", ".join(METRICS), file=ground.bench.path)
+    spec = ground.spec.model_copy(update={"tasks": tasks})
+    scenarios = [one for one in ground.scenarios if one.task in tasks]
+    every = {"": SLICES[""]}
+    return evaluate(spec, found.cells, scenarios, ground.resampler, need_all=ground.need_all, slices=every)
+
+
+def _values(found: ModelValues) -> list[tuple[str, str, Estimate]]:
     values = []
     for task, metrics in METRICS.items():
-        by_metric = found.values.tasks.get(("", task), {})
+        by_metric = found.tasks.get(("", task), {})
         values += [(task, metric, by_metric[metric].estimate) for metric in metrics if metric in by_metric]
-    if not values:
-        raise BadInput(f"{ground.spec.name} has none of the tasks " + ", ".join(METRICS), file=ground.bench.path)
     return values
 
 

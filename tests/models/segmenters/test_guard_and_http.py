@@ -5,6 +5,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from http.client import HTTPConnection
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -164,9 +165,10 @@ class Liar(BaseHTTPRequestHandler):
         self._send(type(self).reply)
 
     def _send(self, body: bytes) -> None:
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(body)
+        with suppress(BrokenPipeError):  # the client of the timeout has gone
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(body)
 
     def log_message(self, format: str, *arguments: Any) -> None:
         pass

@@ -73,7 +73,10 @@ _ASKED: Final[tuple[tuple[Question, str], ...]] = (
     ("count", r"how many|number of|\bcount\b"),
     ("yes_no", r"^\W*(is|are|was|were|does|do|did|can|could|has|have)\b"),
     ("location", r"\bwhere\b|\blocat|\bposition|which (part|region|area|third|cell|ninth|quadrant)|\bgrid\b"),
-    ("size", r"\bsize\b|how (large|big|long|wide)|dimension|\bmeasure|\bextent|\barea\b|percent|\baxis\b|\baxes\b"),
+    (
+        "size",
+        r"\bsize\b|how (large|big|long|wide)|dimension|\bmeasure|\bextent|\barea\b|percent|\bshare\b|\bcover|\baxis\b|\baxes\b",
+    ),
     ("classification", r"benign|malignan|classif|which (categor|class|structure|organ|target)|what (structure|organ)"),
 )
 
