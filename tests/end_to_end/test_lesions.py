@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from tests.score.made_judges import ScriptedJudge, says
 from tests.shared import shared_data
 
 from sonogauge import build, import_cases, report, run, score
@@ -14,6 +15,7 @@ from sonogauge.analyses import analyse
 from sonogauge.benchmarks.spec import read_spec
 from sonogauge.folders import Folder
 from sonogauge.items import Item
+from sonogauge.score.judge import judge
 
 pytestmark = [pytest.mark.real, pytest.mark.part("medlesionvqa")]
 
@@ -68,3 +70,28 @@ def test_the_tables(root: Path) -> None:
     assert {row["by"] for row in composition.table("composition")["rows"]} >= {"ability", "type", "attribute", "lesion"}
     differentials = analyse(root / "bench", "differentials")
     assert len(differentials.table("differentials")["rows"]) == 29
+
+
+def test_a_scripted_judge_gives_verdicts_that_become_tables(root: Path) -> None:
+    # Accepts what begins like a reference, half accepts what says anything at all.
+    judge_folder = root / "verdicts"
+    items = {row["item_id"]: row for row in Folder(root / "bench", "benchmark").rows("items")}
+    lines = []
+    for item_id, row in items.items():
+        if row["split"] == "test" and row["answer"]["form"] == "text":
+            right = row["reference"]["texts"][0]
+            said = f"Probably {right}" if len(lines) % 2 else "a thing"
+            lines.append({"item_id": item_id, "text": said, "model": "talker"})
+    file = root / "talker.jsonl"
+    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    scripted = ScriptedJudge(lambda data, nth: says(1.0 if "Probably" in data["answer"] else 0.5))
+    judge(file, judge_folder, [scripted], bench=root / "bench")
+    score(file, bench=root / "bench", out=root / "talker", verdicts=judge_folder, scenarios="present", draws=200)
+    found = analyse(root / "talker", "verdicts", draws=200)
+    rows = {(row["by"], row["part"]): row for row in found.table("verdicts")["rows"]}
+    assert {part for by, part in rows if by == "type"} == {"fill_in_blank", "short_answer"}
+    whole = [row for (by, _), row in rows.items() if by == "type"]
+    assert sum(row["n"] for row in whole) == len(lines)
+    for row in rows.values():
+        assert sum(row[level]["value"] for level in ("0", "0.5", "1")) == pytest.approx(1.0)
+    assert sum(row["n"] * row["1"]["value"] for row in whole) == pytest.approx(len(lines) // 2)

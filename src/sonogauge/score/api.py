@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter as Tally
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +18,15 @@ from sonogauge.models.baselines import NON_READING, baseline_replies, is_upper_b
 from sonogauge.score.cells import Cell, CellKey, Sink, cell_options, coordinate_notices, count_slices, count_strict
 from sonogauge.score.compose import Verdict, composite_values, verdicts
 from sonogauge.score.extraction import Extractions, read_extractions, share_line, with_extractions
-from sonogauge.score.inputs import counting_parameters, groups_of, open_replies, present_scenarios, read_items
+from sonogauge.score.inputs import (
+    PROTOCOLS,
+    check_options,
+    counting_parameters,
+    groups_of,
+    open_replies,
+    present_scenarios,
+    read_items,
+)
 from sonogauge.score.judging.use import COVERAGE, Verdicts, read_verdicts
 from sonogauge.score.published import CellScorer, count_published, load_published, with_coords
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
@@ -29,7 +36,6 @@ from sonogauge.score.values import SLICES, ModelValues, evaluate, metric_of
 from sonogauge.stats.resample import Resampler
 from sonogauge.tables import key_of
 
-PROTOCOLS: Final = ("strict", "published")
 PRESENT: Final = "present"
 
 
@@ -127,13 +133,9 @@ def score(
     Raises:
         BadInput: replies of another benchmark, doubled or unknown ids, no published protocol, an unknown set.
     """
-    source, folder = open_replies(replies, Path(bench) if bench is not None else None, model)
-    if split is not None:
-        if source.identity is not None and split != source.split:
-            raise BadInput(f"a run of the split '{source.split}'", field="split", fix="leave --split out")
-        source = replace(source, split=split)
+    source, folder = open_replies(replies, Path(bench) if bench is not None else None, model, split)
     spec = read_spec(folder.path)
-    _check_options(spec, protocol, weights, draws, tolerance, failure_error)
+    check_options(spec, protocol, weights, draws, tolerance, failure_error)
     if model is not None and not model.isprintable():
         raise BadInput(f"not a name: {model!a}", field="model", fix="use letters, digits and signs")
     train, items = read_items(folder, source, tolerance)
@@ -194,28 +196,6 @@ def score(
         write_bytes(writer.path / SPEC_FILE, dump_spec(spec).encode())
         manifest = writer.finish(manifest)
     return Scores(spec, manifest, metrics, protocol, Path(out), found)
-
-
-def _check_options(
-    spec: BenchmarkSpec,
-    protocol: str,
-    weights: str | None,
-    draws: int,
-    tolerance: float | None,
-    failure_error: str | None,
-) -> None:
-    if protocol not in PROTOCOLS:
-        raise BadInput(f"no protocol '{protocol}'", fix="known: " + ", ".join(PROTOCOLS))
-    if protocol != "strict" and protocol not in spec.protocols:
-        raise BadInput(f"{spec.name} has no published protocol: {spec.no_published}", fix="use --protocol strict")
-    if weights is not None and weights not in spec.weights:
-        raise BadInput(f"no weights '{weights}' in {spec.name}", fix="known: " + ", ".join(spec.weights))
-    if draws < 100:
-        raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
-    if tolerance is not None and not 0.0 <= tolerance < math.inf:
-        raise BadInput(f"{tolerance} is no tolerance", field="tolerance", fix="use a number from 0 on")
-    if failure_error not in (None, "worst", "one"):
-        raise BadInput(f"unknown failure error '{failure_error}'", fix="use worst or one")
 
 
 def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]], Manifest, list[Verdict]]:
@@ -388,11 +368,10 @@ def _manifest(
             Input(role="benchmark", path=str(job.bench.path), hash=job.bench.manifest.hash),
             Input(role="replies", path=str(source.path), hash=source.content_hash),
             *(
-                [Input(role="extractions", path=str(job.extractions.path), hash=job.extractions.hash)]
-                if job.extractions
-                else []
+                Input(role=role, path=str(one.path), hash=one.hash)
+                for role, one in (("extractions", job.extractions), ("verdicts", job.verdicts))
+                if one is not None
             ),
-            *([Input(role="verdicts", path=str(job.verdicts.path), hash=job.verdicts.hash)] if job.verdicts else []),
         ],
         parameters=job.parameters,
         counts={

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -39,16 +40,53 @@ LOG_READERS: Final[Registry[LogReader]] = Registry(
 )
 
 
+def check_options(
+    spec: BenchmarkSpec,
+    protocol: str,
+    weights: str | None,
+    draws: int,
+    tolerance: float | None,
+    failure_error: str | None,
+) -> None:
+    """Refuse options of scoring that have no meaning.
+
+    Raises:
+        BadInput: an unknown protocol, weights or failure error, too few draws, a tolerance below 0.
+    """
+    if protocol not in PROTOCOLS:
+        raise BadInput(f"no protocol '{protocol}'", fix="known: " + ", ".join(PROTOCOLS))
+    if protocol != "strict" and protocol not in spec.protocols:
+        raise BadInput(f"{spec.name} has no published protocol: {spec.no_published}", fix="use --protocol strict")
+    if weights is not None and weights not in spec.weights:
+        raise BadInput(f"no weights '{weights}' in {spec.name}", fix="known: " + ", ".join(spec.weights))
+    if draws < 100:
+        raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
+    if tolerance is not None and not 0.0 <= tolerance < math.inf:
+        raise BadInput(f"{tolerance} is no tolerance", field="tolerance", fix="use a number from 0 on")
+    if failure_error not in (None, "worst", "one"):
+        raise BadInput(f"unknown failure error '{failure_error}'", fix="use worst or one")
+
+
 def open_replies(
-    replies: Path | str | ReplySource, bench: Path | None, model: str | None
+    replies: Path | str | ReplySource, bench: Path | None, model: str | None, split: str | None = None
 ) -> tuple[ReplySource, Folder]:
     """Open a run folder, a JSONL file of replies or a log of another tool, with its benchmark folder.
 
     bench: benchmark folder; None = the one that the run or log names. model: name in place of the one in the file.
+    split: part of the benchmark that replies made elsewhere belong to; None = the test part, or what a run asked.
 
     Raises:
-        BadInput: no such replies, no benchmark, or a run of another benchmark.
+        BadInput: no such replies, no benchmark, a run of another benchmark or of another split.
     """
+    source, folder = _open(replies, bench, model)
+    if split is None or split == source.split:
+        return source, folder
+    if source.identity is not None:
+        raise BadInput(f"a run of the split '{source.split}'", field="split", fix="leave --split out")
+    return replace(source, split=split), folder
+
+
+def _open(replies: Path | str | ReplySource, bench: Path | None, model: str | None) -> tuple[ReplySource, Folder]:
     if isinstance(replies, ReplySource):
         if bench is None:
             raise BadInput("replies in memory need their benchmark", field="bench")
@@ -113,6 +151,7 @@ def read_items(folder: Folder, source: ReplySource, tolerance: float | None = No
     return train, scored
 
 
+PROTOCOLS: Final = ("strict", "published")
 # Declared parameters of a benchmark that change what is counted.
 _COUNTED: Final = ("nsd_tol", "semacc_flags")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,27 +13,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
-from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.medlesionvqa.annotations import Annotation, read_annotations
 from sonogauge.benchmarks.medlesionvqa.candidates import Rules, fused_of
 from sonogauge.benchmarks.medlesionvqa.checks import check_questions
 from sonogauge.benchmarks.medlesionvqa.from_cases import NOTICE, annotate_case
 from sonogauge.benchmarks.medlesionvqa.fusion import TieRule, fusion_report
+from sonogauge.benchmarks.medlesionvqa.items import make_item
+from sonogauge.benchmarks.medlesionvqa.pictures import case_id, case_row, check_pixels
 from sonogauge.benchmarks.medlesionvqa.questions import build_questions
 from sonogauge.benchmarks.medlesionvqa.schema import ABILITIES, TYPES, Ability, Image, Question, read_questions
 from sonogauge.benchmarks.medlesionvqa.vocabulary import DEMONSTRATION, Vocabularies, load_vocabularies
-from sonogauge.benchmarks.prompts import render_question
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, load_spec
 from sonogauge.folders import MANIFEST, Folder, FolderWriter, Input, Manifest, new_folder, read_manifest, write_bytes
-from sonogauge.items import Item, ItemImage
-from sonogauge.metrics.multi_choice import expected_random_subset
-from sonogauge.metrics.ranking import expected_top_1
-from sonogauge.tables import CASES, to_facts
+from sonogauge.tables import CASES
 
 NAME: Final = "medlesionvqa"
 QUESTIONS_FILE: Final = "questions.jsonl"
 ANNOTATIONS_FILE: Final = "annotations.jsonl"
-YES_NO: Final = ("yes", "no")
 
 
 class Parameters(BaseModel):
@@ -135,7 +130,7 @@ def build_medlesionvqa(
         for row in found.cases():
             hashes[row["case_id"]] = row["pixel_hash"]
             cases.write([row])
-        _check_pixels(found.questions, hashes, found.file)
+        check_pixels(found.questions, hashes, found.file)
         items = [make_item(spec, question) for question in found.questions]
         folder.table("items").write(item.to_row() for item in sorted(items, key=lambda one: one.item_id))
         write_bytes(folder.path / SPEC_FILE, dump_spec(spec).encode("utf-8"))
@@ -166,7 +161,7 @@ class _Found:
             for image in one.images:
                 seen.setdefault(case_id(one, image), (one, image))
         for name in sorted(seen):
-            yield _case_row(name, *seen[name], self.file)
+            yield case_row(name, *seen[name], self.file)
 
 
 def _take_in(data: Path, chosen: Parameters) -> _Found:
@@ -218,149 +213,6 @@ def _case_folders(data: Path) -> list[Folder]:
 
 def _input(role: str, file: Path) -> Input:
     return Input(role=role, path=str(file), hash=hashlib.sha256(file.read_bytes()).hexdigest())
-
-
-def case_id(one: Question, image: Image) -> str:
-    """Return the id of the case of an image: source and image id.
-
-    Images of one source must not share an id, and the checks see to it within a file.
-    """
-    return f"{one.source}/{image.image_id}"
-
-
-def _case_row(name: str, one: Question, image: Image, file: Path) -> dict[str, Any]:
-    from PIL import Image as Pictures
-
-    path = file.parent / image.path
-    if not path.resolve().is_relative_to(file.parent.resolve()):
-        raise BadInput(f"the image {image.path} lies outside the folder of its file", file=file, field="path")
-    media = path.read_bytes()
-    digest = hashlib.sha256(media).hexdigest()
-    if image.sha256 and image.sha256 != digest:
-        raise BadInput(f"{image.path} is another image than the file says", file=file, field="sha256")
-    try:
-        with Pictures.open(io.BytesIO(media)) as picture:
-            kind, mode, (width, height) = picture.format or "", picture.mode, picture.size
-            pixels = hashlib.sha256(f"{mode}:{width}x{height}:".encode() + picture.convert("RGB").tobytes()).hexdigest()
-    except (OSError, ValueError, Pictures.DecompressionBombError) as error:
-        raise BadInput(f"{image.path} cannot be read ({error})", file=file, field="images") from error
-    if (image.width or width, image.height or height) != (width, height):
-        raise BadInput(f"{image.path} is {width} x {height}, not {image.width} x {image.height}", file=file)
-    return {
-        "case_id": name,
-        "image": {"bytes": media, "path": path.name},
-        "media_type": f"image/{kind.lower()}",
-        "sha256": digest,
-        "pixel_hash": pixels,
-        "width": width,
-        "height": height,
-        "frames": 1,
-        "patient": one.patient_id or None,
-        "group": one.group,
-        "source": one.source,
-        "licence": one.licence,
-        "redistributable": one.redistributable,
-        "private": False,
-        "provenance": {"patient visit": "clinical"}.get(one.provenance, one.provenance),
-        "reference_standard": "reader",
-        "demographics": to_facts(one.demographics),
-    }
-
-
-def _check_pixels(questions: Sequence[Question], hashes: Mapping[str, str], file: Path) -> None:
-    splits: dict[str, tuple[str, str]] = {}
-    for one in questions:
-        for image in one.images:
-            pixels = hashes[case_id(one, image)]
-            split, other = splits.setdefault(pixels, (one.split, one.question_id))
-            if split != one.split:
-                raise BadInput(
-                    f"the same image in both splits: {other} ({split}) and {one.question_id} ({one.split})",
-                    file=file,
-                    field="images",
-                    fix="keep it in one split",
-                )
-
-
-def answer_spec(one: Question) -> AnswerSpec:
-    """Return what a question accepts."""
-    texts, letters = (tuple(getattr(option, name) for option in one.options) for name in ("text", "letter"))
-    match one.type:
-        case "single_choice":
-            return AnswerSpec("choice", texts, letters)
-        case "multi_choice" | "ranking":
-            return AnswerSpec(one.type, texts, letters)
-        case "judgement":
-            return AnswerSpec("choice", YES_NO)
-        case _:
-            return AnswerSpec("text")
-
-
-def _reference(one: Question) -> tuple[dict[str, Any], float | None, dict[str, str]]:
-    """Return reference, chance and meta of a question."""
-    text_of = {option.letter: option.text for option in one.options}
-    names = tuple(text_of.get(letter, letter) for letter in one.reference)
-    match one.type:
-        case "single_choice" | "judgement":
-            return {"choices": names}, 1.0 / len(one.options or YES_NO), {}
-        case "multi_choice":
-            return {"choices": names}, expected_random_subset(len(one.options), len(names)), {}
-        case "ranking":
-            # The fused list says how much each rank weighs; without it the order alone counts.
-            placed = one.disease.fused if len(one.disease.fused) == len(names) else []
-            ranks = [entry.rank for entry in placed] or list(range(1, len(names) + 1))
-            weights = [entry.score for entry in placed] or [1.0 / rank for rank in ranks]
-            first = expected_top_1(len(one.options), ranks.count(min(ranks)))
-            facts = {"ranks": " ".join(map(str, ranks)), "weights": " ".join(f"{weight:.9g}" for weight in weights)}
-            return {"ranking": names}, first, facts
-        case _:
-            return {"texts": tuple(one.reference)}, None, {}
-
-
-def make_item(spec: BenchmarkSpec, one: Question) -> Item:
-    """Return the item of a question: task = how it is answered, data set = what it tests."""
-    answer = answer_spec(one)
-    reference, chance, facts = _reference(one)
-    scenario = Scenario(task=one.type, dataset=one.ability, prompt=one.type)
-    variables = {"question": one.question}
-    question, prompt_id = render_question(spec, scenario, answer, variables)
-    undecided = one.type == "ranking" and one.disease.tie_rule == "adjudicate" and _has_ties(one)
-    meta = {
-        "ability": one.ability,
-        "attribute_asked": one.attribute_asked or "",
-        "body_part": " / ".join(one.body_part_path),
-        "lesion": ", ".join(dict.fromkeys(lesion.name for lesion in one.lesion)),
-        "disease": ", ".join(entry.id for entry in one.disease.fused if entry.rank == 1),
-        "provenance": one.provenance,
-        "template": one.template_id,
-        "distractor_rule": one.distractor_rule,
-        "language": one.language,
-        **facts,
-        **{name: value for name, value in one.demographics.items() if name not in facts},
-    }
-    return Item(
-        item_id=one.question_id,
-        task=one.type,
-        dataset=one.ability,
-        source=one.source,
-        group=one.group,
-        split=one.split,
-        images=tuple(ItemImage(case_id(one, image)) for image in one.images),
-        question=question,
-        prompt_id=prompt_id,
-        answer=answer,
-        reference={} if undecided else reference,
-        reference_state="absent" if undecided else "ok",
-        chance=chance,
-        anatomy=one.body_part_path[-1] if one.body_part_path else "",
-        variables=variables,
-        meta={name: value for name, value in sorted(meta.items()) if value},
-    )
-
-
-def _has_ties(one: Question) -> bool:
-    ranks = [entry.rank for entry in one.disease.fused]
-    return len(set(ranks)) < len(ranks)
 
 
 def _spec(questions: Sequence[Question], chosen: Parameters) -> BenchmarkSpec:

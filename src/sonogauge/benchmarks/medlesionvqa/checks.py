@@ -9,7 +9,6 @@ from typing import Final
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.medlesionvqa.schema import (
     ANNOTATING,
-    ANSWERING,
     CHOICE_TYPES,
     Question,
     Rater,
@@ -116,6 +115,3 @@ def faults(one: Question) -> Iterator[tuple[str, str, str]]:
         yield "disease", "a disease slot filled with yes or no", "name the disease"
     if one.attribute_asked is not None and one.ability != "AR":
         yield "attribute_asked", f"an attribute asked under the ability {one.ability}", "use AR, or leave it null"
-
-
-__all__ = ["ANSWERING", "check_questions", "check_raters", "faults"]

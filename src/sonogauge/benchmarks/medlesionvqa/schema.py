@@ -30,7 +30,6 @@ OPEN_TYPES: Final = ("judgement", "fill_in_blank", "short_answer")
 TYPES: Final = (*CHOICE_TYPES, *OPEN_TYPES, "ranking")
 ATTRIBUTES: Final = ("size", "color", "shape", "quantity", "distribution", "boundary")
 ANNOTATING: Final = ("annotator", "reviewer")
-ANSWERING: Final = ("test_primary", "test_senior")
 
 Ability = Literal["LR", "LO", "AR", "SR", "LE", "DD", "ST"]
 Type = Literal["single_choice", "multi_choice", "judgement", "fill_in_blank", "short_answer", "ranking"]
