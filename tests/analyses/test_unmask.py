@@ -101,6 +101,12 @@ def test_a_model_right_on_large_boxes_only_shows_in_the_bins(bench: Path, tmp_pa
     for row in found.table("sizes_structure")["rows"]:
         if row["n"]:
             assert row["accuracy"]["value"] == (1.0 if row["size"] == "large" else 0.0)
+    # The same bins as slices of the scores.
+    sliced = sonogauge.score(replies, bench=bench, by=["size_relative", "is_phantom"], baselines=False, draws=200)
+    values = {row["slice"]: row for row in sliced.metrics if row["task"] == "VG" and row["metric"] == "accuracy_cases"}
+    for name in ("large", "medium", "small"):
+        part = values[f"size_relative={name}"]
+        assert (part["value"], part["n"]) == (bins[name]["accuracy"]["value"], bins[name]["n"])
     quantile = analyse(replies, "sizes", bench=bench, size_rule="quantile")
     assert "size_rule quantile" in quantile.table("sizes")["notes"][0]
     assert sum(row["n"] for row in quantile.table("sizes")["rows"][:3]) == len(items)

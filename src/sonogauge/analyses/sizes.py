@@ -6,53 +6,18 @@ Size is confounded with structure and source, so the bins alone do not say that 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.analyses.formulas import weighted
 from sonogauge.analyses.study import Record, Study, split_by
+from sonogauge.benchmarks.fetal_gauge.sizes import BINS, PIXEL, RELATIVE, RULES, SizeRule
 from sonogauge.compare.ablations.base import column, shown, table
 from sonogauge.items import Item
 
-BINS: Final = ("large", "medium", "small")
 TASK: Final = "VG"
-RULES: Final = ("relative", "pixel", "quantile")
-_RELATIVE: Final = (0.05, 0.15)
-_PIXEL: Final = (32.0**2, 96.0**2)
 _SHARES: Final = (0.651, 0.159, 0.191)
 _TIE: Final = 1e-9
-
-
-@dataclass(frozen=True)
-class SizeRule:
-    """How a box is binned: small below the first threshold, medium below the second, else large.
-
-    name: relative (box area / image area), pixel (COCO: box area in native pixels) or quantile (thresholds that give
-    declared shares of the questions; a box of exactly a threshold belongs to the smaller bin, so ties stay together).
-    """
-
-    name: str
-    thresholds: tuple[float, float]
-
-    def bin_of(self, width: float, height: float, image_area: float) -> str:
-        """Return the bin of a box.
-
-        >>> SizeRule("relative", (0.05, 0.15)).bin_of(10, 5, 1000), SizeRule("pixel", (1024, 9216)).bin_of(32, 31, 1e6)
-        ('medium', 'small')
-        """
-        size = width * height if self.name == "pixel" else width * height / image_area
-        low, high = self.thresholds
-        if self.name == "quantile":
-            return "small" if size <= low else "medium" if size <= high else "large"
-        return "small" if size < low else "medium" if size < high else "large"
-
-    @property
-    def told(self) -> str:
-        """The rule in words."""
-        what = "box area in native pixels" if self.name == "pixel" else "box area / image area"
-        low, high = (f"{one:.4g}" for one in self.thresholds)
-        return f"size_rule {self.name}: {what}, small below {low}, medium below {high}, else large"
 
 
 def make_rule(
@@ -73,7 +38,7 @@ def make_rule(
             raise BadInput("thresholds must rise from above 0", field="thresholds")
         return SizeRule(name, thresholds)
     if name != "quantile":
-        return SizeRule(name, _RELATIVE if name == "relative" else _PIXEL)
+        return SizeRule(name, RELATIVE.thresholds if name == "relative" else PIXEL.thresholds)
     if abs(sum(shares) - 1) > 0.01 or min(shares) < 0:
         raise BadInput("shares of small, medium and large must add up to 1", field="shares")
     sizes = sorted(w * h / area for w, h, area in map(box_of, items))

@@ -20,6 +20,7 @@ FORMATS: Registry[Writer] = Registry(
         "jsonl": "sonogauge.export.jsonl:write",
         "vlmevalkit": "sonogauge.export.vlmevalkit:write",
         "coco": "sonogauge.export.coco:write",
+        "records": "sonogauge.export.records:write",
         "croissant": "sonogauge.export.croissant:write",
     },
     group="sonogauge.export_formats",

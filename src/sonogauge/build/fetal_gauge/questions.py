@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from sonogauge.answers import FORMS, AnswerSpec
 from sonogauge.benchmarks.fetal_gauge.parameters import CHOICE_TASKS, Parameters
+from sonogauge.benchmarks.fetal_gauge.sizes import RELATIVE
 from sonogauge.benchmarks.prompts import ANSWER_FORMAT, load_prompt, prompt_id, render
 from sonogauge.build.fetal_gauge.drafts import Draft
 from sonogauge.build.fetal_gauge.options import Pools, pick_options
@@ -74,6 +75,8 @@ def _meta(row: Mapping[str, Any], draft: Draft, parameters: Parameters) -> dict[
         (box,) = draft.boxes
         meta["box_xywh"] = ",".join(f"{box[side]:g}" for side in ("x", "y", "w", "h"))
         meta["box_area_ratio"] = f"{box['w'] * box['h'] / (row['width'] * row['height']):.6f}"
+        # By the default rule, so that scores and comparisons can be sliced by it.
+        meta["size_relative"] = RELATIVE.bin_of(box["w"], box["h"], row["width"] * row["height"])
         meta["image_width"], meta["image_height"] = str(row["width"]), str(row["height"])
     for name in ("country", "region", "scanner", "probe", "gestational_age"):
         if facts.get(name):
