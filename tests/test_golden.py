@@ -15,9 +15,6 @@ from tests import golden
 
 pytestmark = pytest.mark.part("tables")
 
-# Forms that can be scored in this version; the others must come out as nulls with a reason.
-SCORED = {"CHOICE", "MULTI_CHOICE", "PLACE", "NUMBER", "TEXT", "MASK", "GROUNDED", "GROUNDED_REPORT"}
-
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> tuple[Folder, Folder]:
@@ -57,15 +54,16 @@ def test_every_form_reaches_scores_and_report(folders: tuple[Folder, Folder], tm
         assert set(golden.METRICS_OF[code.lower()]) <= set(task["metrics"])
         assert task["datasets"]["01"]["n"] >= 1
         headline = task["datasets"]["01"]["metrics"][golden.METRICS_OF[code.lower()][0]]
-        assert (headline["value"] is not None) == (code in SCORED)
-        assert code in SCORED or "has no scorer" in headline["why_null"]
+        assert headline["value"] is not None, headline["why_null"]
     values = {
         code: found["tasks"][code]["datasets"]["01"]["metrics"][golden.METRICS_OF[code.lower()][0]]["value"]
-        for code in SCORED
+        for code in found["tasks"]
     }
     # One right and one failed choice; the right set in another order; the second of two places; 10 of 100 mm off.
     # The mask itself; a right answer without its pixels; a report cut off.
     drawn = {"MASK": 1.0, "GROUNDED": 0.0, "GROUNDED_REPORT": 0.0}
+    # The box itself, a point in it, and the order itself.
+    drawn |= {"BOX": 1.0, "POINT": 1.0, "RANKING": 1.0}
     assert values == pytest.approx(
         {"CHOICE": 0.5, "MULTI_CHOICE": 1.0, "PLACE": 1.0, "NUMBER": 0.1, "TEXT": 1.0, **drawn}
     )
@@ -73,13 +71,13 @@ def test_every_form_reaches_scores_and_report(folders: tuple[Folder, Folder], tm
     assert (choice["n"], choice["valid"]) == (2, 1)
     assert (found["tasks"]["NUMBER"]["n"], found["tasks"]["NUMBER"]["excluded"]) == (1, 1)
     assert found["failures"]["error"] == 1
-    assert found["composites"]["golden_score"]["value"] is None
+    # CHOICE 0.5 and BOX 1, the same weight each.
+    assert found["composites"]["golden_score"]["value"] == pytest.approx(0.75)
     assert set(found["variants"]) == {"no-image", "reworded"}
     reworded = found["variants"]["reworded"]["tasks"]["CHOICE"]["datasets"]["01"]["metrics"]["accuracy"]
     assert reworded["value"] == 0.0
     for format in ("md", "csv", "latex"):
         text = report([tmp_path / "scores"], format=format)
-        assert "has no scorer" in text
         assert all(code in text.replace("\\", "") for code in found["tasks"])
 
 

@@ -130,8 +130,13 @@ def test_text_ties_go_to_the_first_in_order() -> None:
 
 
 def test_undefined_forms_have_no_reply() -> None:
-    one = item(answer=AnswerSpec("mask"))
+    one = item(answer=AnswerSpec("drawing in the sand"))
     assert all(baseline_replies(name, [one], []) == [None] for name in BASELINES)
+    # Of the forms that draw only these are defined.
+    shown = item(answer=AnswerSpec("mask"), reference={"masks": (), "texts": ("none",)})
+    given = {name: baseline_replies(name, [shown], [])[0] for name in BASELINES}
+    assert {name for name, text in given.items() if text is not None} == {"constant", "not-visible", "oracle"}
+    assert given["oracle"] == '{"answer": "none", "predicted_mask": null}'
 
 
 @settings(max_examples=25)
