@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from sonogauge._errors import BadInput
+from sonogauge.analyses.errors import CAUSES, QUESTION
 
 OK: Final = "ok"
 FAULT: Final = "fault"
@@ -14,13 +15,7 @@ NOT_SIGNED: Final = "not signed off"
 CORRECTION: Final = "correction"
 ADJUDICATOR: Final = "adjudicator:"
 # Fields that describe a vote; they are no question of their own.
-CAUSE, COMMENT, SIGN_OFF, SECOND = "cause", "comment", "sign_off", "second_cause"
-
-# One primary cause per wrong answer, optional second: medlesionvqa specification, section 10.
-ANSWER_CAUSES: Final = (
-    *("missed_lesion", "wrong_region", "wrong_attribute", "not_grounded", "knowledge", "reasoning"),
-    *("over_answer", "under_answer", "format_or_extraction", "refusal", "gold_doubtful"),
-)
+CAUSE, COMMENT, SIGN_OFF = "cause", "comment", "sign_off"
 
 
 @dataclass(frozen=True)
@@ -107,12 +102,12 @@ FORMS: Final[dict[str, ReviewForm]] = {
         ),
         ReviewForm(
             "cause",
-            "cause rater",
-            (FormField(CAUSE, "Why is the answer wrong?", choices=ANSWER_CAUSES),),
+            "reader",
             (
-                FormField(SECOND, "Second cause", choices=ANSWER_CAUSES, required=False),
-                FormField(COMMENT, "Comment", "text", required=False),
+                FormField(QUESTION, "Why is the answer wrong?", choices=tuple(CAUSES)),
+                FormField("second_cause", "Second cause", choices=tuple(CAUSES), required=False),
             ),
+            (FormField(COMMENT, "Comment", "text", required=False),),
             needs_replies=True,
             shows=("reference",),
         ),

@@ -13,7 +13,7 @@ from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
 from sonogauge.folders import Folder, Input, Manifest, canonical_hash, new_folder, sort_rows, write_bytes
-from sonogauge.review.forms import CAUSE, COMMENT, FAULT, SECOND, SIGN_OFF, SIGNED, ReviewForm, load_form
+from sonogauge.review.forms import CAUSE, COMMENT, FAULT, SIGN_OFF, SIGNED, ReviewForm, load_form
 from sonogauge.review.labelstudio import Annotation, Skipped, read_annotations
 from sonogauge.review.outgoing import KIND, clickable
 
@@ -151,8 +151,7 @@ def _check_words(one: Annotation, form: ReviewForm, spec: AnswerSpec, file: Path
 
 
 def _votes(one: Annotation, item_id: str, form: ReviewForm, role: str, name: str) -> Iterable[dict[str, Any]]:
-    asked_cause = any(each.name == CAUSE for each in form.questions)
-    cause = _first(one, SECOND if asked_cause else CAUSE)
+    cause = next(iter(one.values.get(CAUSE, ())), None)
     for each in form.questions:
         vote = " + ".join(sorted(set(one.values.get(each.name, ()))))
         if vote:
@@ -163,7 +162,7 @@ def _votes(one: Annotation, item_id: str, form: ReviewForm, role: str, name: str
                 "question": each.name,
                 "vote": vote,
                 # A cause belongs to what is at fault, not to what is in order.
-                "cause": cause if asked_cause or vote == FAULT else None,
+                "cause": cause if vote == FAULT else None,
                 "comment": "\n".join(one.values.get(COMMENT, ())) or None,
                 "signed_off": SIGNED in one.values.get(SIGN_OFF, ()) if _has(form, SIGN_OFF) else None,
             }
@@ -171,10 +170,6 @@ def _votes(one: Annotation, item_id: str, form: ReviewForm, role: str, name: str
 
 def _has(form: ReviewForm, name: str) -> bool:
     return any(each.name == name for each in form.about)
-
-
-def _first(one: Annotation, name: str) -> str | None:
-    return next(iter(one.values.get(name, ())), None)
 
 
 def _reply(one: Annotation, item_id: str, spec: AnswerSpec, people: _People, file: Path) -> Iterable[dict[str, Any]]:
