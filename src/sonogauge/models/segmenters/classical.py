@@ -168,7 +168,8 @@ class GrabCut:
             y = (np.arange(part.shape[0]) + 0.5 - middle[1]) / max(half[1], 0.5)
             seeds[x[None, :] ** 2 + y[:, None] ** 2 <= 1] = cv2.GC_FGD
         scale = self._side / max(part.shape[:2])
-        worked, marks = part, seeds
+        worked: Any = part
+        marks: Any = seeds
         if scale < 1:
             size = (max(1, round(scale * part.shape[1])), max(1, round(scale * part.shape[0])))
             worked = cv2.resize(part, size, interpolation=cv2.INTER_AREA)
