@@ -122,20 +122,20 @@ def _candidates(
 def _nearest(part: Codes, chunk: Codes) -> NDArray[np.uint16]:
     """Return for all pairs _WAYS x the smallest distance + the way in which it comes about.
 
-    Whole images are compared first; parts only where the whole is not quite unlike.
+    Whole images are compared first; parts only where the wholes, turned alike, are not quite unlike.
     """
     best = np.full((len(part), len(chunk)), np.iinfo(np.uint16).max, dtype=np.uint16)
     for orientation in range(ORIENTATIONS):
-        _lower(best, part[:, 0, 0][:, None], chunk[:, 0, orientation][None, :], orientation)
-    rows, columns = np.nonzero(best < _UNLIKE * _WAYS)
-    left, right = part[rows, :, 0], chunk[columns]
-    likely = best[rows, columns]
-    for orientation in range(ORIENTATIONS):
+        whole = np.bitwise_count(part[:, 0, 0][:, None] ^ chunk[:, 0, orientation][None, :])
+        np.minimum(best, whole.astype(np.uint16) * np.uint16(_WAYS) + np.uint16(orientation), out=best)
+        rows, columns = np.nonzero(whole < _UNLIKE)
+        left, right = part[rows, :, 0], chunk[columns, :, orientation]
+        likely = best[rows, columns]
         for window in range(1, len(WINDOWS)):
-            _lower(likely, left[:, 0], right[:, window, orientation], ORIENTATIONS * window + orientation)
+            _lower(likely, left[:, 0], right[:, window], ORIENTATIONS * window + orientation)
             way = ORIENTATIONS * (len(WINDOWS) - 1 + window) + orientation
-            _lower(likely, left[:, window], right[:, 0, orientation], way)
-    best[rows, columns] = likely
+            _lower(likely, left[:, window], right[:, 0], way)
+        best[rows, columns] = likely
     return best
 
 
