@@ -129,7 +129,7 @@ def test_the_u_net_and_its_agent_beat_box_fill_and_otsu_on_the_synthetic_test_pa
     build_ultrag(tmp_path / "synthetic", bench)
     network = tmp_path / "unet"
     train_segmenter(
-        bench, network, epochs=30, size=96, batch_size=8, learning_rate=4e-3, channels=(16, 32, 64, 96), device="cpu"
+        bench, network, epochs=25, size=96, batch_size=8, learning_rate=4e-3, channels=(16, 32, 64, 96), device="cpu"
     )
     assert Folder(network, "segmenter").manifest.counts["last_loss"] < 0.7
     unet = f"unet:{network}?device=cpu"

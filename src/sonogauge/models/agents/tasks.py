@@ -75,7 +75,7 @@ _ASKED: Final[tuple[tuple[Question, str], ...]] = (
     ("location", r"\bwhere\b|\blocat|\bposition|which (part|region|area|third|cell|ninth|quadrant)|\bgrid\b"),
     (
         "size",
-        r"\bsize\b|how (large|big|long|wide)|dimension|\bmeasure|\bextent|\barea\b|percent|\bshare\b|\bcover|\bax[ei]s\b",
+        r"\bsize\b|how (large|big|long|wide)|dimension|measure|\bextent|\barea\b|percent|\bshare\b|cover|\bax[ei]s\b",
     ),
     ("classification", r"benign|malignan|classif|which (categor|class|structure|organ|target)|what (structure|organ)"),
 )
