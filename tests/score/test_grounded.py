@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,9 @@ from sonogauge.items import Item
 from sonogauge.metrics import load_metric
 from sonogauge.score.cells import count_strict
 from sonogauge.score.counters import COUNTERS
+from sonogauge.score.published import count_published
 from sonogauge.score.replies import Reply
+from sonogauge.score.values import equal_shares
 
 pytestmark = pytest.mark.part("ultrag")
 SPEC = load_spec("ultrag")
@@ -233,3 +236,24 @@ def test_statistics_are_finite_whatever_the_reply() -> None:
         counter.add(own, Parsed(None, "format"))
         assert all(np.isfinite(rows).all() and len(rows) == 2 for rows in counter.take().values())
         assert all(len(rows) == 0 for rows in counter.take().values())
+
+
+def test_sources_weigh_by_category() -> None:
+    named = [("a", {"category": "X"}), ("b", {"category": "X"}), ("c", {"category": "Y"}), ("d", {})]
+    scenarios = [Scenario(task="SEG", dataset=name, extra=extra) for name, extra in named]
+    assert equal_shares(scenarios, ["a", "b", "c"]) == pytest.approx([0.25, 0.25, 0.5])
+    assert equal_shares(scenarios, ["a", "c"]) == pytest.approx([0.5, 0.5])
+    assert equal_shares(scenarios[3:], ["d"]) == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize(("pooling", "value"), [("image", 0.75), ("category", 0.5), ("", 0.5)])
+def test_published_pooling_is_a_declared_parameter(pooling: str, value: float) -> None:
+    right, wrong = answer("[SEG]", BOX), answer("[SEG]", {"bbox": [20, 20, 5, 5]})
+    own = [item("SEG", [mask(0, 0, 8, 8)], number) for number in range(3)]
+    other = replace(item("SEG", [mask(0, 0, 8, 8)], 9), dataset="HC")
+    pairs = [(one, Reply(one.item_id, "", 0, "", "ok", right)) for one in own]
+    pairs.append((other, Reply(other.item_id, "", 0, "", "ok", wrong)))
+    spec = SPEC.model_copy(update={"parameters": {"category_pooling": pooling}})
+    scenarios = [one for one in SPEC.scenarios if one.task == "SEG" and one.dataset in ("BUSI", "HC")]
+    values, _, _ = count_published(spec, scenarios, pairs, score_cell, "m")
+    assert values.tasks["", "SEG"]["iou"].estimate.value == pytest.approx(value)
