@@ -88,7 +88,7 @@ def test_variants_without_image() -> None:
     assert is_blind("blank_image") and not is_blind("circular=2")
     item = SimpleNamespace(item_id="q")
     given_ = [
-        SimpleNamespace(item=item, variant=variant, rater_id="", score=value)
+        SimpleNamespace(item=item, variant=variant, rater_id="", score=value, reason=None)
         for variant, value in (("no_image", 1.0), ("", 0.0), ("circular=1+no_image", 0.5))
     ]
     assert blind_runs(given_) == {"q": [1.0, 0.5]}

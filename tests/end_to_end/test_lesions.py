@@ -84,7 +84,7 @@ def test_a_scripted_judge_gives_verdicts_that_become_tables(root: Path) -> None:
             lines.append({"item_id": item_id, "text": said, "model": "talker"})
     file = root / "talker.jsonl"
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    scripted = ScriptedJudge(lambda data, nth: says(1.0 if "Probably" in data["answer"] else 0.5))
+    scripted = ScriptedJudge(lambda data, nth: says(1.0 if "Probably" in data["candidate answer"] else 0.5))
     judge(file, judge_folder, [scripted], bench=root / "bench")
     score(file, bench=root / "bench", out=root / "talker", verdicts=judge_folder, scenarios="present", draws=200)
     found = analyse(root / "talker", "verdicts", draws=200)

@@ -146,7 +146,8 @@ def blind_runs(given: Iterable[Given]) -> dict[str, list[float]]:
     """Return the scores of each question over all runs without the image."""
     found: dict[str, list[float]] = {}
     for one in given:
-        if is_blind(one.variant) and not one.rater_id:
+        # A rotation that an item does not have leaves a reply that is "missing"; that is no run.
+        if is_blind(one.variant) and not one.rater_id and one.reason != "missing":
             found.setdefault(one.item.item_id, []).append(one.score)
     return found
 

@@ -1,16 +1,30 @@
 """What a variant of a question accepts, from its name alone, so that a stored reply can be read again.
 
 Names: `shuffle`, `shuffle=SEED`, `circular=TURN`, `answer=box`, `answer=point` (with `:unit` or `:pixel` for another
-unit than thousandths). Every other name leaves the answer as it is.
+unit than thousandths). Every other name leaves the answer as it is; `no_image+` or `blank_image+` before one of them
+takes the image away as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
+from typing import Final
 
 from sonogauge.answers import FORMS
 from sonogauge.answers.base import AnswerSpec, Parsed
+
+BLIND: Final = ("no_image", "blank_image")
+
+
+def without_blind(variant: str) -> str:
+    """Return what a variant changes beside the image.
+
+    >>> without_blind("no_image+circular=1"), without_blind("shuffle"), without_blind("no_image")
+    ('circular=1', 'shuffle', 'no_image')
+    """
+    first, _, rest = variant.partition("+")
+    return rest if rest and first in BLIND else variant
 
 
 def answer_of(spec: AnswerSpec, item_id: str, variant: str) -> AnswerSpec:
@@ -19,7 +33,7 @@ def answer_of(spec: AnswerSpec, item_id: str, variant: str) -> AnswerSpec:
     >>> answer_of(AnswerSpec("choice", ("a", "b", "c")), "x", "circular=1").options
     ('b', 'c', 'a')
     """
-    kind, _, value = variant.partition("=")
+    kind, _, value = without_blind(variant).partition("=")
     if kind == "answer":
         form, _, unit = value.partition(":")
         return AnswerSpec(form, unit=unit or "mille")

@@ -58,7 +58,7 @@ def run_command(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also ask varied: no_image, blank_image, prompt=VERSION, anatomy=off, shuffle, circular, repeat=N, "
+            help="Also ask varied: no_image, blank_image (also =N, +circular), prompt=VERSION, anatomy=off, shuffle, circular, repeat=N, "
             "perturb=KIND:LEVEL; repeatable."
         ),
     ] = None,

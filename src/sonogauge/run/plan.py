@@ -38,7 +38,7 @@ class Job:
     @property
     def sent(self) -> tuple[str, ...]:
         """The cases whose images are sent."""
-        if self.variant in ("no_image", "blank_image"):
+        if self.variant.partition("+")[0] in ("no_image", "blank_image"):
             return ()
         return tuple(image.case_id for image in self.item.images)
 

@@ -42,7 +42,8 @@ class Requests:
         """
         item = job.item
         answer = answer_of(item.answer, item.item_id, job.variant)
-        images = () if job.variant == "no_image" else tuple(self._image(job.variant, image) for image in item.images)
+        blind = job.variant.partition("+")[0] == "no_image"
+        images = () if blind else tuple(self._image(job.variant, image) for image in item.images)
         return Request(
             item.item_id,
             job.variant,
@@ -58,10 +59,11 @@ class Requests:
         facts = self._images.facts.get(image.case_id)
         if facts is None:
             raise ImageFault(f"no case '{image.case_id}' in the benchmark")
-        if variant == "blank_image" and facts.width and facts.height:
+        black = variant.partition("+")[0] == "blank_image"
+        if black and facts.width and facts.height:
             return blank(facts.width, facts.height)
         data = self._images.read(image.case_id)
-        if variant == "blank_image":
+        if black:
             return blank(*open_image(data, image.frame).size)
         kind, _, change = variant.partition("=")
         if kind != "perturb":

@@ -7,6 +7,8 @@ A variant's name says all there is to know, so a reply can be read again from it
 |--------------------------|------------------|-------------------------------------------------------------------|
 | `no_image`               | `no_image`       | the question goes without its images                              |
 | `blank_image`            | `blank_image`    | black images of the same size                                     |
+| `no_image=N`             | `no_image`       | the same in N epochs; `blank_image=N` too                         |
+| `no_image+circular`      | `no_image+…`     | without images and rotated; `blank_image+circular` too            |
 | `prompt=VERSION`         | `prompt=VERSION` | another version of the prompts                                    |
 | `anatomy=off`            | `anatomy=off`    | a neutral role line; the anatomy becomes "examined region"        |
 | `shuffle`, `shuffle=SEED`| the same         | the options in another order                                      |
@@ -24,7 +26,7 @@ from typing import Final
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS
-from sonogauge.answers.variants import answer_of
+from sonogauge.answers.variants import BLIND, answer_of, without_blind
 from sonogauge.benchmarks.prompts import ANSWER_FORMAT, load_prompt, render
 from sonogauge.items import Item
 from sonogauge.run.perturb import check_level
@@ -34,7 +36,7 @@ NEUTRAL_ANATOMY: Final = "examined region"
 UNITS: Final = ("mille", "unit", "pixel")
 _PLAIN: Final = ("no_image", "blank_image", "circular", "shuffle")
 _KINDS: Final = (
-    "no_image, blank_image, prompt=VERSION, anatomy=off, shuffle, circular, repeat=N, "
+    "no_image, blank_image (also =N or +circular), prompt=VERSION, anatomy=off, shuffle, circular, repeat=N, "
     "perturb=gain|speckle|crop|downscale|jpeg:LEVEL, answer=box|point"
 )
 _LISTED: Final = ("choice", "multi_choice", "ranking")
@@ -48,6 +50,10 @@ def check_variation(text: str) -> str:
     """
     kind, equals, value = text.partition("=")
     if text in _PLAIN or text == "anatomy=off" or (kind == "prompt" and value):
+        return text
+    if kind in BLIND and value.isascii() and value.isdigit() and int(value) >= 2:
+        return f"{kind}={int(value)}"
+    if without_blind(text) == "circular":
         return text
     if kind == "shuffle" and value.isascii() and value.isdigit():
         return f"shuffle={int(value)}" if int(value) else "shuffle"
@@ -70,7 +76,12 @@ def variants(variation: str, item: Item) -> Iterator[tuple[str, int]]:
     """
     kind, _, value = variation.partition("=")
     listed = item.answer.form in _LISTED and len(item.answer.options) > 1
-    if kind == "repeat":
+    if without_blind(variation) == "circular" and variation != "circular":
+        turns = range(1, len(item.answer.options)) if listed and item.images else ()
+        yield from ((f"{variation}={turn}", 0) for turn in turns)
+    elif kind in BLIND and value:
+        yield from ((kind, epoch) for epoch in range(int(value)) if item.images)
+    elif kind == "repeat":
         yield from (("repeat", epoch) for epoch in range(int(value)))
     elif kind == "circular":
         yield from ((f"circular={turn}", 0) for turn in range(1, len(item.answer.options)) if listed)
@@ -90,7 +101,7 @@ def question_of(item: Item, variant: str, prompts: Path | str | None = None) -> 
     Raises:
         BadInput: the prompt, or that version of it, is not there.
     """
-    kind, _, value = variant.partition("=")
+    kind, _, value = without_blind(variant).partition("=")
     if kind not in ("prompt", "anatomy", "shuffle", "circular", "answer"):
         return item.question
     bench, slash, rest = item.prompt_id.partition("/")
