@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from sonogauge.folders import Folder
 from sonogauge.models.base import Outcome
 from sonogauge.score.judge import judge
 from sonogauge.score.judging.ask import Patience
-from sonogauge.score.judging.log import LOG
+from sonogauge.score.judging.log import LOG, VerdictFolder
 
 pytestmark = [pytest.mark.part("judge"), pytest.mark.lookalike]
 QUICK = Patience(connections=3, retries=2, backoff=0.0, timeout=5.0)
@@ -265,6 +266,26 @@ def test_a_task_that_does_not_ask_is_judged_on_demand(tmp_path: Path) -> None:
     assert value_of(found.metrics, "judge_score", "RG")["value"] == 1.0
 
 
+def test_the_bare_question_is_judged_where_the_item_keeps_it(tmp_path: Path) -> None:
+    item = replace(text_item(1, "psoriasis"), variables={"question": "Which disease?"})
+    replies, bench = made(tmp_path, {"AR/001": "a rash"}, [item])
+    scripted = ScriptedJudge(lambda data, nth: says(0))
+    judge(replies, tmp_path / "v", [scripted], bench=bench)
+    assert data_of(scripted.requests[0].prompt)["question"] == "Which disease?"
+
+
+def test_one_process_judges_in_a_folder(tmp_path: Path) -> None:
+    replies, bench = made(tmp_path, {"AR/001": "a"}, [text_item(1, "psoriasis")])
+
+    def again(data: dict[str, Any], nth: int) -> str:
+        with pytest.raises(BadInput, match="another process judges"):
+            VerdictFolder(tmp_path / "v", Folder(tmp_path / "v").manifest).__enter__()
+        return says(1)
+
+    judge(replies, tmp_path / "v", [ScriptedJudge(again)], bench=bench)
+    assert rows_of(tmp_path / "v")["AR/001"]["verdict"] == 1.0
+
+
 def test_refusals(tmp_path: Path) -> None:
     replies, bench = made(tmp_path, {"AR/001": "a"}, [text_item(1, "psoriasis")])
     with pytest.raises(BadInput, match="no judge"):
@@ -327,6 +348,7 @@ def test_the_command_asks_a_server_and_score_reads_its_verdicts(tmp_path: Path) 
         asked = len(server.asked)
     assert result.exit_code == 0, result.output
     counts = json.loads(result.stdout)["counts"]
+    assert json.loads(result.stdout)["shares"][0]["shares"] == {"0": 0.5, "0.5": 0.0, "1": 0.5}
     assert counts["statuses"] == {"ok": 4} and asked == counts["asked"] == 4
     assert counts["cost"] == pytest.approx(4 * 100 * 1000 / 1e6)
     result = CliRunner().invoke(

@@ -47,9 +47,12 @@ def judge_command(
 
     Example: sonogauge judge runs/my-vlm --judge openai/gpt-x --judge anthropic/claude-x --out verdicts/my-vlm
     """
+    from dataclasses import asdict
+
     from sonogauge.run.prices import read_prices
     from sonogauge.score.judge import judge as judge_replies
     from sonogauge.score.judging.ask import Patience
+    from sonogauge.score.judging.shares import verdict_shares
 
     prices = {}
     if price is not None:
@@ -72,8 +75,10 @@ def judge_command(
         retry_failed=retry_failed,
         allow_upload=allow_upload,
     )
+    benchmark = done.manifest.input("benchmark")
+    shares = verdict_shares(out, benchmark.path if benchmark is not None else "")
     if as_json:
-        print_json(done.manifest.model_dump(mode="json"))
+        print_json({**done.manifest.model_dump(mode="json"), "shares": [asdict(one) for one in shares]})
     else:
         counts = done.manifest.counts
         print("verdicts: " + ", ".join(f"{count} {status}" for status, count in done.statuses.items()))
@@ -88,6 +93,9 @@ def judge_command(
             print(f"agreement of the judges: {said} (quadratic weights, {own['units']} replies)")
         tokens = f"{counts['input_tokens']} tokens in, {counts['output_tokens']} out"
         print(f"cost: {'not known' if done.cost is None else f'{done.cost:.4f} dollars'} ({tokens})")
+        for one in shares:
+            levels = ", ".join(f"{level}: {share:.0%}" for level, share in one.shares.items())
+            print(f"  {one.task}, {one.attribute or 'all'}, leniency {one.leniency}: {one.n} replies, {levels}")
         print(f"verdicts: {out}")
     if done.failed_share > max_failures:
         say(f"more than {max_failures:.0%} of the verdicts failed; --retry-failed asks for them again")

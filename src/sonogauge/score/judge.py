@@ -40,7 +40,7 @@ BY_RULE: Final = "rule"
 GENERATION: Final[Mapping[str, Any]] = {"temperature": 0.0}
 _COLUMNS: Final = [
     *("item_id", "task", "dataset", "source", "group", "split", "images", "question", "answer", "reference"),
-    *("reference_state", "meta"),
+    *("reference_state", "variables", "meta"),
 ]
 
 
@@ -218,7 +218,9 @@ def _case(item: Item, reply: Reply) -> _Case:
 
 
 def _question(case: _Case, model: Model, prompt: JudgePrompt, generation: Mapping[str, Any]) -> Question:
-    text = prompt.render(case.item.question, references_of(case.item), case.answer)
+    # The bare question where the item keeps it: role and output instruction are for the one who answers.
+    question = case.item.variables.get("question") or case.item.question
+    text = prompt.render(question, references_of(case.item), case.answer)
     return Question(model, text, generation, case.item.item_id)
 
 
