@@ -91,6 +91,22 @@ def test_weights_that_do_not_open(tiny: Path, tmp_path: Path) -> None:
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("where", ["not/a/folder", "nowhere-at-all"])
+def test_weights_that_are_not_there_are_one_line(
+    tiny: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], where: str
+) -> None:
+    require_extra("local", "transformers")
+    import huggingface_hub
+
+    def unreachable(name: str, **options: Any) -> None:
+        raise OSError("no network")
+
+    monkeypatch.setattr(huggingface_hub, "model_info", unreachable)
+    with pytest.raises(BadInput, match=f"no folder {where}, and no such model in reach"):
+        run(tiny, f"local/{where}", tmp_path / "run")
+    assert capfd.readouterr().err == ""
+
+
 @pytest.fixture(scope="module")
 def served(llava: Path) -> Iterator[str]:
     require_extra("local", "uvicorn")

@@ -99,6 +99,7 @@ def test_nothing_listens(tiny: Path, tmp_path: Path) -> None:
         (lambda: error(400, "This model does not support image input"), "m takes no images"),
         (lambda: error(500, "image input is not supported - hint: mmproj"), "m takes no images"),
         (lambda: error(429, "You exceeded your quota", code="insufficient_quota"), "quota: You exceeded"),
+        (lambda: error(402, "Insufficient credits"), "quota: Insufficient credits"),
         (lambda: web.Response(status=307, headers={"Location": "http://10.0.0.7/"}), "redirects to http://10.0.0.7/"),
         (lambda: web.Response(text="<html>hi</html>", content_type="text/html"), "an HTML page"),
     ],
@@ -109,6 +110,32 @@ def test_what_concerns_the_whole_run_stops_it(tiny: Path, tmp_path: Path, answer
     assert message in line
     assert len(server.asked) <= 4
     assert list(Folder(tmp_path / "run").rows("replies")) == []
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind"),
+    [
+        (lambda: error(403, "Your input was flagged by moderation"), "content_filter"),
+        (lambda: error(400, "Image format not supported, use PNG or JPEG"), "request"),
+        (lambda: error(400, "odd header: Bearer secret-of-the-lab"), "request"),
+    ],
+)
+def test_what_concerns_one_question_stops_nothing(tiny: Path, tmp_path: Path, answer: Any, kind: str) -> None:
+    def script(asked: Asked, nth: int) -> Any:
+        return answer() if "Question 3?" in asked.text else completion("benign")
+
+    with Server(script) as server:
+        options = {"base_url": server.url, "api_key": "secret-of-the-lab"}
+        result = run(tiny, "openai/m", tmp_path / "run", model_options=options, **FAST)
+    assert (result.statuses["ok"], result.failures) == (29, {kind: 1})
+    assert not any(b"secret-of-the-lab" in file.read_bytes() for file in (tmp_path / "run").iterdir())
+
+
+def test_a_key_that_the_server_repeats_is_not_shown(tiny: Path, tmp_path: Path) -> None:
+    with Server(lambda asked, nth: error(401, "no such key: secret-of-the-lab")) as server:
+        options = {"base_url": server.url, "api_key": "secret-of-the-lab"}
+        with pytest.raises(BadInput, match=r"\(401 no such key: \[key\]\)"):
+            run(tiny, "openai/m", tmp_path / "run", model_options=options)
 
 
 def test_a_missing_model_lists_those_there(tiny: Path, tmp_path: Path) -> None:

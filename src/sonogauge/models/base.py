@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from sonogauge.items import Item
@@ -74,6 +74,13 @@ class Outcome:
     retry: bool = False
     retry_after: float | None = None
     fatal: bool = False
+
+
+def without_key(outcome: Outcome, key: str | None) -> Outcome:
+    """Return an outcome whose error does not hold the key; some servers repeat the one that they refuse."""
+    if outcome.error is None or not key or len(key) < 8 or key not in outcome.error:
+        return outcome
+    return replace(outcome, error=outcome.error.replace(key, "[key]"))
 
 
 class Model(Protocol):

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from sonogauge._errors import BadInput
-from sonogauge.models.base import Outcome, Request
+from sonogauge.models.base import Outcome, Request, without_key
 
 if TYPE_CHECKING:
     from inspect_ai.model import ModelOutput
@@ -95,7 +96,7 @@ class InspectModel:
             output = await self._model.generate([message], config=config, cache=False)
         except Exception as error:
             # Every provider raises its own kinds; Inspect knows which of them may pass.
-            return self._failed(error)
+            return without_key(self._failed(error), self._model.api.api_key)
         return _read(output)
 
     def _failed(self, error: Exception) -> Outcome:
@@ -127,7 +128,9 @@ def _retry_after(error: BaseException | None) -> float | None:
 
 
 def _line(error: BaseException) -> str:
-    return " ".join(f"{type(error).__name__} {error}".split())[:300]
+    # Some of Inspect's messages are written for its own coloured console.
+    text = re.sub(r"\[/?(bold|red|blue|yellow|green|dim)[^\]]*\]", "", str(error))
+    return " ".join(f"{type(error).__name__} {text}".split())[:300]
 
 
 def _read(output: ModelOutput) -> Outcome:

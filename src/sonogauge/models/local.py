@@ -20,6 +20,7 @@ from sonogauge.models.base import Outcome, Request
 DEFAULT_NEW_TOKENS: Final = 1024
 # Names of the OpenAI protocol to those of transformers; any other name is passed on.
 _NAMES: Final = {"max_tokens": "max_new_tokens", "max_completion_tokens": "max_new_tokens", "stop": "stop_strings"}
+_NAME_ONE: Final = "name a folder or a model of the hub"
 _GATHER: Final = 0.02  # seconds to wait for a batch to fill
 
 
@@ -60,6 +61,7 @@ class LocalModel:
                 f"{name} needs torch and transformers ({error})", fix="pip install 'sonogauge[local]'"
             ) from error
         where = name.partition("/")[2]
+        _check_there(name, where, revision)
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
@@ -72,7 +74,7 @@ class LocalModel:
             self._network = model.to(device).eval()
         except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
             detail = " ".join(str(error).split())[:300]
-            raise BadInput(f"cannot open {name} ({detail})", fix="name a folder or a model of the hub") from error
+            raise BadInput(f"cannot open {name} ({detail})", fix=_NAME_ONE) from error
         self._torch, self._device, self._batch_size = torch, device, batch_size
         self.name = name
         self.revision = revision or fingerprint(Path(where))
@@ -205,3 +207,18 @@ def fingerprint(folder: Path) -> str:
                     # The header of a weights file and its first values tell two trainings apart.
                     digest.update(stream.read(1_000_000))
     return digest.hexdigest()[:16]
+
+
+def _check_there(name: str, where: str, revision: str | None) -> None:
+    """Raise BadInput if neither folder, cache nor hub has the model; asked once, as opening retries for minutes."""
+    from huggingface_hub import model_info, try_to_load_from_cache
+
+    if Path(where).is_dir():
+        return
+    try:
+        if isinstance(try_to_load_from_cache(where, "config.json", revision=revision), str):
+            return
+        model_info(where, revision=revision, timeout=10)
+    except Exception as error:
+        # The hub's client changed its transport, and with it the errors, more than once; each means: not in reach.
+        raise BadInput(f"no folder {where}, and no such model in reach ({_line(error)})", fix=_NAME_ONE) from error

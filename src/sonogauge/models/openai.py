@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 from sonogauge._errors import BadInput
 from sonogauge.models.addresses import is_loopback
-from sonogauge.models.base import Outcome, Request
+from sonogauge.models.base import Outcome, Request, without_key
 
 if TYPE_CHECKING:
     from openai import APIStatusError, AsyncOpenAI
@@ -32,6 +32,9 @@ _NO_VISION: Final = re.compile(
     r"|content.{0,20}(must be|valid) .{0,10}string",
     re.I,
 )
+# A complaint about one image, not about images.
+_ODD_IMAGE: Final = re.compile(r"image[^.]{0,20}(format|type|file|data)|media.?type|mime|decode|corrupt|invalid", re.I)
+_MODERATED: Final = re.compile(r"moderat|flagged|safety|content[ _](filter|policy|management policy)", re.I)
 _TOO_LARGE: Final = re.compile(
     r"too (large|big|long|many (pixels|tokens))|exceed|context length|maximum (size|length|context)|size limit", re.I
 )
@@ -136,7 +139,7 @@ class OpenAIModel:
         except openai.APIConnectionError as error:
             return self._not_connected(error)
         except openai.APIStatusError as error:
-            return await self._refused(error, request, url)
+            return without_key(await self._refused(error, request, url), self._key)
         return _read(answer, request, time.perf_counter() - start)
 
     def _body(self, request: Request) -> dict[str, Any]:
@@ -170,26 +173,26 @@ class OpenAIModel:
     async def _refused(self, error: APIStatusError, request: Request, url: str) -> Outcome:
         code, said = error.status_code, _message(error)
         wait = _retry_after(error.response.headers)
+        if code == 402 or (code == 429 and ("insufficient_quota" in said or "billing" in said)):
+            return Outcome("error", error=f"quota: {said}", fatal=True)
         if code == 429:
-            if "insufficient_quota" in said or "billing" in said:
-                return Outcome("error", error=f"quota: {said}", fatal=True)
             return Outcome("error", error=f"rate_limit: {said}", retry=True, retry_after=wait)
         if code in (408, 409, 425) or code >= 500:
-            if request.images and re.search(r"image|vision|multi-?modal", said, re.I) and _NO_VISION.search(said):
+            if re.search(r"image|vision|multi-?modal", said, re.I) and _takes_none(request, said):
                 return Outcome("error", error=f"no_vision: {self._model} takes no images ({said})", fatal=True)
             return Outcome("error", error=f"server: {code} {said}", retry=True, retry_after=wait)
         if 300 <= code < 400:
             target = error.response.headers.get("location", "")
             return Outcome("error", error=f"url: {self._url} redirects to {target}; use that address", fatal=True)
+        if (code == 403 and _MODERATED.search(said)) or "content_filter" in said or "content management policy" in said:
+            return Outcome("error", error=f"content_filter: {said}", finish_reason="content_filter")
         if code in (401, 403):
             return Outcome("error", error=f"key: {self._url} refuses the key ({code} {said})", fatal=True)
         if code in (404, 405):
             return await self._not_found(said, url)
         if code == 413 or _TOO_LARGE.search(said):
             return Outcome("error", error=f"too_large: {said}; try --image-policy max:1024")
-        if "content_filter" in said or "content management policy" in said:
-            return Outcome("error", error=f"content_filter: {said}", finish_reason="content_filter")
-        if request.images and _NO_VISION.search(said):
+        if _takes_none(request, said):
             return Outcome("error", error=f"no_vision: {self._model} takes no images ({said})", fatal=True)
         return Outcome("error", error=f"request: {code} {said}")
 
@@ -241,6 +244,11 @@ def _clean_url(url: str) -> str:
         raise BadInput(f"not a server address: '{url}'", fix="write http://HOST:PORT/v1")
     path = parts.path.rstrip("/").removesuffix("/chat/completions").rstrip("/")
     return f"{parts.scheme}://{parts.netloc}{path or '/v1'}"
+
+
+def _takes_none(request: Request, said: str) -> bool:
+    """Whether a server refuses images as such; a format that it does not read is a fault of one image."""
+    return bool(request.images) and bool(_NO_VISION.search(said)) and not _ODD_IMAGE.search(said)
 
 
 def _line(text: str) -> str:
