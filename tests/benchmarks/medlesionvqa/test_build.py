@@ -17,7 +17,7 @@ from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.metrics.multi_choice import expected_random_subset
 from sonogauge.models.baselines import baseline_replies
-from sonogauge.score.cells import ReplyParser
+from sonogauge.score.reading import ReplyParser
 from sonogauge.score.replies import Reply
 
 pytestmark = pytest.mark.part("medlesionvqa")

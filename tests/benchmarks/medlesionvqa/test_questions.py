@@ -58,6 +58,16 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
     ({"options": [{"letter": "A", "text": "macule"}, {"letter": "B", "text": " "}], "gold": ["A"]}, "an empty option"),
     ({**OPEN, "type": "short_answer", "ability": "DD", "gold": ["Yes"]}, "disease slot filled with yes or no"),
     ({"disease": {"lists": [{"rater_id": "a", "ranked": ["no"]}]}}, "disease slot filled with yes or no"),
+    ({"question": "What is {this}?"}, "q2: prompt medlesionvqa/multi_choice@1"),
+    ({"question_id": "q\n2"}, "not a name"),
+    (
+        {"options": [{"letter": "AA", "text": "macule"}, {"letter": "B", "text": "ulcer"}], "gold": ["B"]},
+        "not one letter or digit",
+    ),
+    (
+        {"options": [{"letter": "A", "text": "macule"}, {"letter": "a", "text": "ulcer"}], "gold": ["A"]},
+        "a letter stands there twice",
+    ),
     ({"attribute_asked": "color"}, "an attribute asked under the ability LR"),
     (
         {
@@ -74,9 +84,10 @@ FAULTS: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changes", "what"), FAULTS)
 def test_a_fault_is_named_when_the_file_is_loaded(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
     file = write(tmp_path / "q.jsonl", [question(tmp_path, 1), question(tmp_path, 2, **changes)])
-    with pytest.raises(BadInput, match=what) as error:
-        load(file)
-    assert "q.jsonl" in str(error.value)
+    if "{this}" not in changes.get("question", ""):
+        with pytest.raises(BadInput, match=what) as error:
+            load(file)
+        assert "q.jsonl" in str(error.value)
     with pytest.raises(BadInput, match=what):
         build_medlesionvqa(file, tmp_path / "bench")
 
@@ -266,3 +277,33 @@ def test_demonstration_vocabulary_is_wide_enough() -> None:
     assert len(values) == 6 and min(values.values()) >= 7
     assert sum(one.parent == "hand" for one in WORDS.body_parts) >= 4
     assert WORDS.body_parts.path("hand-palm") == ("upper-limb", "hand", "hand-palm")
+
+
+def test_one_id_for_two_pictures(tmp_path: Path) -> None:
+    one, other = question(tmp_path, 1), question(tmp_path, 2)
+    other["images"][0]["image_id"] = "image1"
+    with pytest.raises(BadInput, match="'image1' stands for two pictures"):
+        load(write(tmp_path / "q.jsonl", [one, other]))
+
+
+@pytest.mark.parametrize(
+    ("ranked", "what"), [(["eczema", "atopic dermatitis"], "twice"), ([["eczema", "psoriasis"]], "share a rank")]
+)
+def test_a_differential_that_cannot_be_fused_is_named_with_its_image(tmp_path: Path, ranked: list, what: str) -> None:
+    annotations = made(tmp_path, 1, differentials=[{"rater_id": "a1", "ranked": ranked}])
+    with pytest.raises(BadInput, match=f"image0.*{what}"):
+        build_questions(annotations, WORDS, Rules())
+    if what == "share a rank":
+        questions, _ = build_questions(annotations, WORDS, Rules(tied_ranks="average", normalise="sum"))
+        fused = next(one for one in questions if one.type == "ranking").disease.fused
+        assert [(entry.rank, entry.score) for entry in fused] == [(1, 0.5), (1, 0.5)]
+
+
+def test_demographics_cannot_replace_what_a_question_tests(tmp_path: Path) -> None:
+    from sonogauge.folders import Folder
+
+    rows = [question(tmp_path, 1, demographics={"ability": "ZZ", "sex": "f"})]
+    build_medlesionvqa(write(tmp_path / "q.jsonl", rows), tmp_path / "bench")
+    (row,) = Folder(tmp_path / "bench", "benchmark").rows("items")
+    facts = {one["name"]: one["value"] for one in row["meta"]}
+    assert facts["ability"] == "LR" and facts["sex"] == "f"

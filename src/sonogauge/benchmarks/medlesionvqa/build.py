@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -17,7 +17,7 @@ from sonogauge.benchmarks.medlesionvqa.annotations import Annotation, read_annot
 from sonogauge.benchmarks.medlesionvqa.candidates import Rules, fused_of
 from sonogauge.benchmarks.medlesionvqa.checks import check_questions
 from sonogauge.benchmarks.medlesionvqa.from_cases import NOTICE, annotate_case
-from sonogauge.benchmarks.medlesionvqa.fusion import TieRule, fusion_report
+from sonogauge.benchmarks.medlesionvqa.fusion import Normalise, TiedRanks, TieRule, fusion_report
 from sonogauge.benchmarks.medlesionvqa.items import make_item
 from sonogauge.benchmarks.medlesionvqa.pictures import case_id, case_row, check_pixels
 from sonogauge.benchmarks.medlesionvqa.questions import build_questions
@@ -42,6 +42,9 @@ class Parameters(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     tie_rule: TieRule = "shared"
+    normalise: Normalise = "none"
+    tied_ranks: TiedRanks = "error"
+    keep_top: Literal[1, 3] | None = None
     options: int = Field(default=4, ge=2, le=26)
     body_level: int = Field(default=2, ge=1, le=4)
     distractors: dict[Ability, str] = Field(default_factory=dict)
@@ -59,6 +62,9 @@ class Parameters(BaseModel):
             distractors=tuple(self.distractors.items()),
             body_level=self.body_level,
             tie_rule=self.tie_rule,
+            normalise=self.normalise,
+            tied_ranks=self.tied_ranks,
+            keep_top=self.keep_top,
             seed=self.random_state,
         )
 
@@ -233,7 +239,7 @@ def _spec(questions: Sequence[Question], chosen: Parameters) -> BenchmarkSpec:
 
 def _finish(folder: FolderWriter, spec: BenchmarkSpec, found: _Found, chosen: Parameters) -> Manifest:
     questions = found.questions
-    fused = [one for one in (fused_of(one, chosen.tie_rule) for one in found.annotations) if one is not None]
+    fused = [one for one in (fused_of(one, chosen.rules) for one in found.annotations) if one is not None]
     total = len(questions)
     abilities = Counter(one.ability for one in questions)
     raters = {(rater.rater_id, rater.role) for one in questions for rater in one.raters}

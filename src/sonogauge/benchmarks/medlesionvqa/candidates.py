@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.medlesionvqa.annotations import Annotation, attribute_terms
-from sonogauge.benchmarks.medlesionvqa.fusion import Fused, TieRule, fuse
+from sonogauge.benchmarks.medlesionvqa.fusion import Fused, Normalise, TiedRanks, TieRule, fuse
 from sonogauge.benchmarks.medlesionvqa.schema import (
     ATTRIBUTES,
     Disease,
@@ -33,7 +33,7 @@ class Rules:
     """The declared choices behind the questions.
 
     options: how many a choice question offers, more if more are right. distractors: rule by ability.
-    body_level: level of the tree at which places are asked.
+    body_level: level of the tree at which places are asked. tie_rule to keep_top: of `fusion.fuse`.
     """
 
     options: int = 4
@@ -47,6 +47,9 @@ class Rules:
     )
     body_level: int = 2
     tie_rule: TieRule = "shared"
+    normalise: Normalise = "none"
+    tied_ranks: TiedRanks = "error"
+    keep_top: int | None = None
     seed: int = 0
 
     def rule(self, ability: str) -> str:
@@ -91,13 +94,27 @@ def distractors(
     return pool[:count]
 
 
-def fused_of(one: Annotation, tie_rule: TieRule) -> Fused | None:
-    """Return the fused differential of an annotation, None without lists. The senior is the rater of that level."""
+def fused_of(one: Annotation, rules: Rules) -> Fused | None:
+    """Return the fused differential of an annotation, None without lists. The senior is the rater of that level.
+
+    Raises:
+        BadInput: lists that cannot be fused, with the image.
+    """
     if not one.differentials:
         return None
     levels = {rater.rater_id: rater.level for rater in one.raters}
     senior = next((i for i, found in enumerate(one.differentials) if levels.get(found.rater_id) == "senior"), None)
-    return fuse([found.ranked for found in one.differentials], tie_rule=tie_rule, senior=senior)
+    try:
+        return fuse(
+            [found.ranked for found in one.differentials],
+            tie_rule=rules.tie_rule,
+            senior=senior,
+            normalise=rules.normalise,
+            tied_ranks=rules.tied_ranks,
+            keep_top=rules.keep_top,
+        )
+    except BadInput as error:
+        raise BadInput(f"{one.image.image_id}: {error}") from error
 
 
 class Asker:
@@ -108,7 +125,7 @@ class Asker:
         self._words = words
         self._rules = rules
         self._split = split
-        self._fused = fused_of(one, rules.tie_rule)
+        self._fused = fused_of(one, rules)
         self._count = 0
 
     def questions(self) -> Iterator[Question]:

@@ -10,6 +10,7 @@ from sonogauge._errors import BadInput
 from sonogauge.benchmarks.medlesionvqa.schema import (
     ANNOTATING,
     CHOICE_TYPES,
+    Image,
     Question,
     Rater,
 )
@@ -26,6 +27,7 @@ def check_questions(questions: Sequence[Question], file: Path, root: Path | None
         BadInput: the first fault with the row of its question, what is wrong and what to do.
     """
     seen: dict[str, int] = {}
+    pictures: dict[tuple[str, str], Image] = {}
     splits: dict[str, tuple[str, str]] = {}
     for row, one in enumerate(questions, start=1):
         if one.question_id in seen:
@@ -34,15 +36,24 @@ def check_questions(questions: Sequence[Question], file: Path, root: Path | None
         for field, what, fix in faults(one):
             raise BadInput(f"{one.question_id}: {what}", file=file, row=row, field=field, fix=fix)
         for image in one.images:
+            other = pictures.setdefault((one.source, image.image_id), image)
+            if (other.path, other.sha256) != (image.path, image.sha256):
+                raise BadInput(
+                    f"{one.question_id}: the image id '{image.image_id}' stands for two pictures",
+                    file=file,
+                    row=row,
+                    field="images",
+                    fix="give each picture an id of its own",
+                )
             if root is not None and not (root / image.path).is_file():
                 raise BadInput(
                     f"{one.question_id}: missing image {image.path}", file=file, row=row, field="images", fix="add it"
                 )
             for key in filter(None, (image.image_id, image.sha256)):
-                split, other = splits.setdefault(key, (one.split, one.question_id))
+                split, asked = splits.setdefault(key, (one.split, one.question_id))
                 if split != one.split:
                     raise _fault(
-                        f"the image {image.image_id} is in both splits: {other} ({split}) and "
+                        f"the image {image.image_id} is in both splits: {asked} ({split}) and "
                         f"{one.question_id} ({one.split})",
                         file,
                         row,
@@ -73,6 +84,8 @@ def check_raters(raters: Iterable[Rater], file: Path) -> None:
 def faults(one: Question) -> Iterator[tuple[str, str, str]]:
     """Yield (field, what is wrong, what to do) for one question."""
     letters = [option.letter for option in one.options]
+    if not one.question_id.isprintable():
+        yield "question_id", "not a name", "use letters, digits and signs"
     texts = [" ".join(option.text.casefold().split()) for option in one.options]
     if one.type in (*CHOICE_TYPES, "ranking"):
         if len(letters) < 2:
@@ -84,7 +97,9 @@ def faults(one: Question) -> Iterator[tuple[str, str, str]]:
             return
         if any(not text for text in texts):
             yield "options", "an empty option", "write its text"
-        if len(set(texts)) < len(texts) or len(set(letters)) < len(letters):
+        if any(len(letter) != 1 or not letter.isalnum() for letter in letters):
+            yield "options", "a letter that is not one letter or digit", "use A, B, C, …"
+        if len(set(texts)) < len(texts) or len({letter.casefold() for letter in letters}) < len(letters):
             yield "options", "an option or a letter stands there twice", "keep one"
         wrong = [one_letter for one_letter in one.reference if one_letter not in letters]
         if wrong:

@@ -15,6 +15,7 @@ from sonogauge._errors import BadInput
 
 TieRule = Literal["shared", "best_rank", "senior_first", "alphabetical", "adjudicate"]
 Normalise = Literal["none", "physicians", "sum"]
+TiedRanks = Literal["error", "average"]
 Entry = str | Sequence[str]
 
 TIE_RULES: Final[tuple[TieRule, ...]] = ("shared", "best_rank", "senior_first", "alphabetical", "adjudicate")
@@ -57,7 +58,7 @@ def fuse(
     decided: Sequence[str] | None = None,
     resolve: Callable[[str], str] | None = None,
     normalise: Normalise = "none",
-    tied_ranks: Literal["error", "average"] = "error",
+    tied_ranks: TiedRanks = "error",
     keep_top: int | None = None,
 ) -> Fused:
     """Fuse ranked lists, the likeliest first.
@@ -111,7 +112,7 @@ def fuse(
 
 
 def _ranks(
-    entries: Sequence[Entry], resolve: Callable[[str], str] | None, tied_ranks: Literal["error", "average"]
+    entries: Sequence[Entry], resolve: Callable[[str], str] | None, tied_ranks: TiedRanks
 ) -> dict[str, Fraction]:
     ranks: dict[str, Fraction] = {}
     place = 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.medlesionvqa.pictures import case_id
 from sonogauge.benchmarks.medlesionvqa.schema import Question
@@ -57,9 +58,13 @@ def make_item(spec: BenchmarkSpec, one: Question) -> Item:
     reference, chance, facts = _reference(one)
     scenario = Scenario(task=one.type, dataset=one.ability, prompt=one.type)
     variables = {"question": one.question}
-    question, prompt_id = render_question(spec, scenario, answer, variables)
+    try:
+        question, prompt_id = render_question(spec, scenario, answer, variables)
+    except BadInput as error:
+        raise BadInput(f"{one.question_id}: {error}") from error
     undecided = one.type == "ranking" and one.disease.tie_rule == "adjudicate" and _has_ties(one)
     meta = {
+        **one.demographics,
         "ability": one.ability,
         "attribute_asked": one.attribute_asked or "",
         "body_part": " / ".join(one.body_part_path),
@@ -70,7 +75,6 @@ def make_item(spec: BenchmarkSpec, one: Question) -> Item:
         "distractor_rule": one.distractor_rule,
         "language": one.language,
         **facts,
-        **{name: value for name, value in one.demographics.items() if name not in facts},
     }
     return Item(
         item_id=one.question_id,
