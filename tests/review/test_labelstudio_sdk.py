@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.review.made_reviews import bench_of, write_export
 from tests.score.made_judges import made, text_item
+from tests.score.small import u2_item, write_bench
 from tests.shared import require_extra
 
 from sonogauge.folders import Folder
+from sonogauge.items import ItemImage
 from sonogauge.review import export_review, import_review
 from sonogauge.review.forms import FORMS
 from sonogauge.review.labelstudio import CONFIG, TASKS
@@ -61,6 +64,17 @@ def test_the_sdk_accepts_config_and_tasks(tmp_path: Path, sdk: Any, form: str) -
     for task in json.loads((tmp_path / "e" / TASKS).read_text("utf-8")):
         assert interface.validate_task(task)
     assert {control.name for control in interface.controls} == {one.name for one in FORMS[form].fields}
+
+
+def test_items_of_several_images_are_accepted(tmp_path: Path, sdk: Any) -> None:
+    one, two = (u2_item("DD", "23", number, {"choices": ("benign",)}) for number in (1, 2))
+    pair = replace(two, images=(ItemImage("case-0002"), ItemImage("case-0003")))
+    export_review(write_bench(tmp_path / "bench", [one, pair]), tmp_path / "e", "answer")
+    interface = sdk.LabelInterface((tmp_path / "e" / CONFIG).read_text("utf-8"))
+    interface.validate()
+    tasks = json.loads((tmp_path / "e" / TASKS).read_text("utf-8"))
+    assert [len(task["data"]["images"]) for task in tasks] == [1, 2]
+    assert all(interface.validate_task(task) for task in tasks)
 
 
 def test_what_the_sdk_writes_is_imported(tmp_path: Path, sdk: Any) -> None:

@@ -206,6 +206,18 @@ def test_the_changelog_and_the_version_grow_with_a_second_review(tmp_path: Path)
         clean(tmp_path / "two", [votes], tmp_path / "three")
 
 
+def test_a_correction_of_the_few_changes_nothing(tmp_path: Path) -> None:
+    """Three see the fault; one of them, then two, say what is right."""
+    bench = bench_of(tmp_path, 2)
+
+    def answer(item_id: str, reviewer: int) -> dict[str, Any]:
+        corrected = reviewer == 1 or (reviewer == 2 and item_id.endswith("1"))
+        return EXPERT_OK | {"label": ["fault"]} | ({"correction": ["malignant"]} if corrected else {})
+
+    done = clean(bench, [reviewed(tmp_path, "expert", [1, 2, 3], answer)], tmp_path / "cleaned")
+    assert {one["item_id"][-1]: one["action"] for one in done.changelog} == {"0": "removed", "1": "changed"}
+
+
 def test_sign_off_can_be_required(tmp_path: Path) -> None:
     bench = bench_of(tmp_path, 3)
 

@@ -135,7 +135,7 @@ def _apply(
         if require_sign_off and not any(one.signed_off for one in clinical):
             return None, "removed", clinical
         return item, "kept", []
-    right = [one for one in decisions if one.question == CORRECTION and one.vote in item.answer.options]
+    right = [one for one in decisions if one.vote in item.answer.options and _is_agreed(one, faults)]
     words = {one.vote for one in right}
     answerable = all(one.question in _ABOUT_ANSWER and one.vote == FAULT for one in faults)
     if answerable and len(words) == 1 and item.answer.form == "choice":
@@ -143,6 +143,15 @@ def _apply(
         if item.reference.get("choices") != (word,):
             return replace(item, reference={"choices": (word,)}), "changed", [*faults, *right]
     return None, "removed", faults
+
+
+def _is_agreed(correction: Decision, faults: Sequence[Decision]) -> bool:
+    """Whether a correction is an adjudicator's, or that of more than half of its role's reviewers who saw the fault."""
+    if correction.question != CORRECTION:
+        return False
+    saw = {name for one in faults if one.role == correction.role for name, vote in one.votes.items() if vote == FAULT}
+    given = {name for name, vote in correction.votes.items() if vote == correction.vote}
+    return correction.how == "adjudicated" or 2 * len(given & saw) > len(saw)
 
 
 def _entry(item: Item, after: Item | None, action: str, behind: Sequence[Decision]) -> dict[str, Any]:
