@@ -108,6 +108,11 @@ def test_levels_run_from_weak_to_strong() -> None:
     }
 
 
+def test_a_level_that_is_no_number_is_named() -> None:
+    with pytest.raises(BadInput, match="no level in 'perturb=gain'"):
+        steps(["perturb=gain"])
+
+
 def test_a_memorising_model_shows_blind_and_by_order(bench: Path, tmp_path: Path) -> None:
     items = items_of(bench)
 

@@ -184,7 +184,7 @@ def _repeats(study: Study) -> list[dict[str, Any]]:
 def steps(variants: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
     """Return by perturbation its (level, variant) from the weakest change to the strongest.
 
-    A perturbation of both signs (gain) makes two ladders.
+    A perturbation of both signs (gain) makes two ladders. Raises BadInput for a level that is no number.
 
     >>> steps(["perturb=jpeg:10", "perturb=jpeg:50", "perturb=gain:-6", "perturb=gain:6"])["jpeg"]
     [(50.0, 'perturb=jpeg:50'), (10.0, 'perturb=jpeg:10')]
@@ -193,9 +193,12 @@ def steps(variants: Iterable[str]) -> dict[str, list[tuple[float, str]]]:
     for variant in variants:
         kind, _, value = variant.partition("=")
         if kind == "perturb":
-            name, _, level = value.partition(":")
-            sign = " -" if float(level) < 0 else ""
-            found.setdefault(name + sign, []).append((float(level), variant))
+            name, _, text = value.partition(":")
+            try:
+                level = float(text)
+            except ValueError as error:
+                raise BadInput(f"no level in '{variant}'", field="variant", fix="write perturb=NAME:LEVEL") from error
+            found.setdefault(name + (" -" if level < 0 else ""), []).append((level, variant))
     return {
         name: sorted(own, key=lambda one: -one[0] if name in _FALLING else abs(one[0]))
         for name, own in sorted(found.items())

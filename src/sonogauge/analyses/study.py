@@ -19,8 +19,8 @@ from sonogauge.folders import Folder, Manifest, read_manifest
 from sonogauge.items import Item
 from sonogauge.metrics import load_metric
 from sonogauge.metrics.sums import GroupSums
-from sonogauge.score.cells import ReplyParser
 from sonogauge.score.inputs import groups_of, open_replies
+from sonogauge.score.reading import ReplyParser
 from sonogauge.score.replies import ReplySource, check_ids, join
 from sonogauge.stats.intervals import Estimate, estimate
 from sonogauge.stats.resample import Resampler
@@ -272,6 +272,8 @@ def _from_scores(folder: Folder, items: Mapping[str, Item]) -> dict[str, tuple[R
         if item is None or row["protocol"] != "strict" or row["rater_id"] or not _usable(item) or row["excluded"]:
             continue
         choices = (row["prediction"] or {}).get("choices") or (None,)
+        if choices[0] is not None and choices[0] not in item.answer.options:
+            raise BadInput(f"'{choices[0]}' is no option of {item.item_id}", file=folder.path, fix="score again")
         found.setdefault(row["variant"], []).append(
             Record(item, row["variant"], row["epoch"], choices[0], row["reason"])
         )

@@ -251,6 +251,33 @@ def test_a_structure_without_mask_is_not_asked_and_counted(tmp_path: Path) -> No
     assert manifest.counts["left out"]["s/VG"] == {"no mask and no box": 1, "box with a side below 8 pixels": 1}
 
 
+def test_boxes_that_cannot_be_seen_are_not_asked_and_others_are_cut_at_the_border(tmp_path: Path) -> None:
+    rows = [
+        case("s", "0", boxes=[("head", -10, -10, 30, 30), ("arm", 100, 10, 20, 20)]),
+        case("s", "1", boxes=[("abdomen", 0, 0, 64, 48), ("legs", 50.5, 10, 40, 20)]),
+    ]
+    write_cases(tmp_path / "cases", rows)
+    manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["VG"]})
+    assert [facts_of(row)["box_xywh"] for row in rows_of(tmp_path / "b")] == ["0,0,20,20", "50.5,10,13.5,20"]
+    assert manifest.counts["left out"]["s/VG"] == {
+        "box as large as the image, so that no line of it is seen": 1,
+        "box outside the image": 1,
+    }
+
+
+def test_hostile_labels_stay_one_line_and_placeholders_are_refused(tmp_path: Path) -> None:
+    rows = [case("s", "0", labels={"plane": "a\nB. b"}), case("s", "1", labels={"plane": "c"})]
+    write_cases(tmp_path / "cases", rows)
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["PI"]})
+    for row in rows_of(tmp_path / "b"):
+        assert sorted(row["answer"]["options"]) == ["a B. b", "c"] and len(row["question"].splitlines()) == 5
+    hostile = [case("s", "0", labels={"plane": "c {x}"}), case("s", "1", labels={"plane": "d"})]
+    for number, more in enumerate((hostile, [case("s", "0", boxes=[("{x}", 5, 5, 20, 20)])])):
+        write_cases(tmp_path / f"{number}", more)
+        with pytest.raises(BadInput, match=r"s/0.*a label that no prompt can hold.*holds a placeholder"):
+            build_fetal_gauge(tmp_path / f"{number}", tmp_path / "c", parameters={"tasks": ["PI", "VL"]})
+
+
 def test_an_image_without_patient_id_is_its_own_group_and_not_checkable(tmp_path: Path) -> None:
     rows = [case("s", f"{number}", labels={"plane": ("Fetal brain", "Fetal femur")[number % 2]}) for number in range(4)]
     write_cases(tmp_path / "cases", rows)

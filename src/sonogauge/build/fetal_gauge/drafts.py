@@ -106,7 +106,8 @@ def _label(row: Mapping[str, Any], task: str, parameters: Parameters, left: Left
             left.add(source, task, f"several values of '{name}'")
             return
         if kept:
-            yield Draft(task, answer=kept[0], raw=_raw(row, name, kept[0]))
+            # Line breaks in a label would break the list of options.
+            yield Draft(task, answer=" ".join(kept[0].split()), raw=_raw(row, name, kept[0]))
             return
         unwanted = next(iter(sorted(words)), unwanted)
     left.add(source, task, f"class left out: {fold(unwanted)}" if unwanted else "no label")
@@ -151,17 +152,36 @@ def _structures(row: Mapping[str, Any], parameters: Parameters, left: Left) -> I
             for task in tasks:
                 left.add(source, task, f"class left out: {fold(category)}")
             continue
-        found = structure_boxes(row, category, p.vg_component_rule)
-        boxes = [box for box in found if min(box["w"], box["h"]) >= p.vg_min_box_side_px]
-        for task in tasks:
-            for _ in range(len(found) - len(boxes)):
-                left.add(source, task, f"box with a side below {p.vg_min_box_side_px} pixels")
+        boxes = []
+        for box in structure_boxes(row, category, p.vg_component_rule):
+            inside, fault = visible_box(box, row["width"], row["height"], p)
+            if inside is not None:
+                boxes.append(inside)
+            else:
+                for task in tasks:
+                    left.add(source, task, fault)
         raw = _raw(row, "category", category)
+        name = " ".join(category.split())
         if "VG" in tasks:
             for number, box in enumerate(boxes, start=1):
-                yield Draft("VG", f"{category}-{number}", category, raw, (box,))
+                yield Draft("VG", f"{name}-{number}", name, raw, (box,))
         if "VL" in tasks and boxes:
-            yield Draft("VL", category, category, raw, tuple(boxes))
+            yield Draft("VL", name, name, raw, tuple(boxes))
+
+
+def visible_box(box: Box, width: int, height: int, parameters: Parameters) -> tuple[dict[str, Any] | None, str]:
+    """Return the part of a box inside the image, or None with the reason why it cannot be asked about."""
+    left, top = max(0.0, box["x"]), max(0.0, box["y"])
+    right, bottom = min(float(width), box["x"] + box["w"]), min(float(height), box["y"] + box["h"])
+    if min(right - left, bottom - top) <= 0:
+        return None, "box outside the image"
+    if min(right - left, bottom - top) < parameters.vg_min_box_side_px:
+        return None, f"box with a side below {parameters.vg_min_box_side_px} pixels"
+    pad = parameters.vg_pad_px
+    whole = left <= pad and top <= pad and right + pad >= width and bottom + pad >= height
+    if whole and parameters.box_side == "outward":
+        return None, "box as large as the image, so that no line of it is seen"
+    return {"category": box["category"], "x": left, "y": top, "w": right - left, "h": bottom - top}, ""
 
 
 def structure_boxes(row: Mapping[str, Any], category: str, rule: str) -> list[dict[str, Any]]:

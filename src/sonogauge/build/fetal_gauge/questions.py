@@ -6,6 +6,7 @@ import string
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS, AnswerSpec
 from sonogauge.benchmarks.fetal_gauge.parameters import CHOICE_TASKS, Parameters
 from sonogauge.benchmarks.fetal_gauge.sizes import RELATIVE
@@ -100,7 +101,12 @@ def _item(
     versions = parameters.templates
     version = versions[int(draw(parameters.random_state, "template", question_id) * len(versions))]
     template = load_prompt(NAME, draft.task.lower(), version)
-    question = render(template, {**variables, ANSWER_FORMAT: FORMS.load(answer.form).ask(answer)})
+    try:
+        question = render(template, {**variables, ANSWER_FORMAT: FORMS.load(answer.form).ask(answer)})
+    except BadInput as error:
+        raise BadInput(
+            f"a label that no prompt can hold ({error})", file=row["case_id"], fix="map it in the vocabulary"
+        ) from error
     return Item(
         item_id=question_id,
         task=draft.task,
