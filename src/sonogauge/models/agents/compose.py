@@ -24,18 +24,18 @@ _LABEL: Final = re.compile(r"\bbenign\b|malignan", re.IGNORECASE)
 _NEUTRAL: Final[Mapping[str, str]] = {
     "presence_location": "{region} seen, {cells}.",
     "organ_presence": "{region} seen.",
-    "organ_location": "Middle of it: {cells}.",
-    "organ_size": "Box sides {long} by {short} px.",
-    "organ_extent": "Share of the picture {percent} percent ({extent}).",
+    "organ_location": "{region} lies {cells}.",
+    "organ_size": "{region}: box sides {long} by {short} px.",
+    "organ_extent": "{region}: {percent} percent of the picture ({extent}).",
     "grounding_scope": "Only {region} was looked for.",
     "largest_target_extent": "Biggest thing: {largest}, box sides {long} by {short} px.",
     "anatomic_summary": "Seen in all: {region}.",
     "segmentation_impression": "In short: {region}.",
-    "absence": "Nothing of the kind asked for is seen.",
+    "absence": "No lesion and no other structure asked for is seen.",
     "location_not_applicable": "So no place can be given.",
     "size_not_applicable": "So no size can be given.",
     "no_target": "Drawn: nothing.",
-    "no_target_impression": "In short: nothing asked for is seen.",
+    "no_target_impression": "In short: no target is seen.",
 }
 
 
@@ -82,7 +82,7 @@ def answer_question(
         names = listed([one.category for one in (seen or asked)])
         return (f"Yes, {names} can be seen." if yes else "No, it cannot be seen."), seen
     if not seen:
-        return ABSENT, []
+        return ("None." if kind == "classification" else ABSENT), []
     if kind == "size":
         biggest = max(seen, key=lambda one: one.area)
         shown = [replace(biggest, mask=biggest.largest)]
