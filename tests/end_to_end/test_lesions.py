@@ -10,7 +10,7 @@ import pytest
 from tests.score.made_judges import ScriptedJudge, says
 from tests.shared import shared_data
 
-from sonogauge import build, import_cases, report, run, score
+from sonogauge import build, compare, import_cases, report, run, score
 from sonogauge.analyses import analyse
 from sonogauge.benchmarks.spec import read_spec
 from sonogauge.folders import Folder
@@ -95,3 +95,10 @@ def test_a_scripted_judge_gives_verdicts_that_become_tables(root: Path) -> None:
     for row in rows.values():
         assert sum(row[level]["value"] for level in ("0", "0.5", "1")) == pytest.approx(1.0)
     assert sum(row["n"] * row["1"]["value"] for row in whole) == pytest.approx(len(lines) // 2)
+
+
+def test_a_comparison_counts_every_way_of_answering(root: Path) -> None:
+    found = compare([root / "random" / "run", root / "majority" / "run"], draws=200, swaps=99)
+    text = json.dumps(found.document)
+    assert "fill_in_blank" in text and "ranking" in text
+    assert "not counted for the answer form" not in text

@@ -157,8 +157,8 @@ def score(
         **({"coords": str(read_convention(coords))} if coords is not None else {}),
         **counting_parameters(spec),
     }
-    asked = {one.statistic for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one}
-    parameters |= dict.fromkeys(asked & {"clinical", "matches"}, True)
+    if any(one.statistic == "clinical" for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one):
+        parameters["clinical"] = True
     if bertscore is not None:
         layer = bertscore_layer if bertscore_layer is not None else int(spec.parameters.get("bertscore_layer", 9))
         parameters |= {"bertscore_encoder": str(bertscore), "bertscore_layer": layer}

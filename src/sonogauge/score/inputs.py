@@ -152,13 +152,16 @@ def read_items(folder: Folder, source: ReplySource, tolerance: float | None = No
 
 
 PROTOCOLS: Final = ("strict", "published")
+MATCH: Final = "text_match"
 # Declared parameters of a benchmark that change what is counted.
 _COUNTED: Final = ("nsd_tol", "semacc_flags")
 
 
 def counting_parameters(spec: BenchmarkSpec) -> dict[str, Any]:
-    """Return the declared parameters of a benchmark that its counters need."""
-    return {name: spec.parameters[name] for name in _COUNTED if name in spec.parameters}
+    """Return the declared parameters of a benchmark that its counters need, and whether texts are matched whole."""
+    found: dict[str, Any] = {name: spec.parameters[name] for name in _COUNTED if name in spec.parameters}
+    matched = any(MATCH in task.metrics for task in spec.tasks.values())
+    return {**found, "matches": True} if matched else found
 
 
 def present_scenarios(spec: BenchmarkSpec, items: Sequence[Item]) -> tuple[Scenario, ...]:
