@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sonogauge.answers import FORMS, NULL, AnswerSpec, cues
+from sonogauge.answers import FORMS, NULL, AnswerSpec
+from sonogauge.answers import refusals as refusals_module
 from sonogauge.answers.place import PLACES
+from sonogauge.answers.refusals import refusals
 from sonogauge.benchmarks.spec import load_spec
 from sonogauge.tables import REASONS
 
@@ -225,12 +227,12 @@ def test_a_hostile_reply_of_100_kb_ends(name: str) -> None:
         assert found.reason is None or found.reason in REASONS
 
 
-@given(st.sampled_from(cues._refusals()).flatmap(lambda pair: st.from_regex(pair[1])))
+@given(st.sampled_from(refusals_module._refusals()).flatmap(lambda pair: st.from_regex(pair[1])))
 @settings(max_examples=300, deadline=None)
 def test_the_quick_look_for_refusals_misses_none(text: str) -> None:
     low = text.lower()
-    if any(pattern.search(low) for _, pattern in cues._refusals()):
-        assert cues.refusals(low)
+    if any(pattern.search(low) for _, pattern in refusals_module._refusals()):
+        assert refusals(low)
 
 
 @given(st.floats(-1e6, 1e6, allow_nan=False))

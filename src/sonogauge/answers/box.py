@@ -10,10 +10,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sonogauge.answers import cues
 from sonogauge.answers.base import AnswerForm, AnswerSpec, Parsed
 from sonogauge.answers.normalise import as_text, clean, fold
 from sonogauge.answers.place import NOT_VISIBLE, place_of
+from sonogauge.answers.refusals import is_api_error, refusals
 
 Value = tuple[float, ...] | str
 
@@ -42,7 +42,7 @@ def parse_coordinates(reply: str, spec: AnswerSpec, count: int) -> Parsed:
     low = clean(reply).lower()
     if not text:
         return Parsed(None, "empty")
-    if cues.is_api_error(low):
+    if is_api_error(low):
         return Parsed(None, "error")
     if fold(reply) in _NOTHING:
         return Parsed(NOT_VISIBLE)
@@ -52,7 +52,7 @@ def parse_coordinates(reply: str, spec: AnswerSpec, count: int) -> Parsed:
     if not found and (bare := _BARE.fullmatch(text)):
         found = {_numbers(bare[1])}
     if not found:
-        refused = cues.refusals(low)
+        refused = refusals(low)
         return Parsed(None, refused[0].reason if refused else "none")
     fitting = {numbers for numbers in found if len(numbers) == count}
     if len(fitting) != 1:

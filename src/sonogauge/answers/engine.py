@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sonogauge.answers import cues
@@ -24,19 +23,14 @@ from sonogauge.answers.clauses import (
     whole_words,
 )
 from sonogauge.answers.cues import is_word
+from sonogauge.answers.listings import JOINER, LIST_END, NEGATE_SUFFIX, NUMBER_TAIL, Listing, letter_at, listing_at
 from sonogauge.answers.normalise import clean, strip_edges
+from sonogauge.answers.refusals import is_api_error
+from sonogauge.answers.refusals import refusals as find_refusals
 from sonogauge.answers.vocabulary import Vocabulary
 
 _SEPARATORS: Final = re.compile(r"[ \n:=\"'(\[>\-,.]{0,12}")
-_LIST_SEPARATORS: Final = re.compile(r"[ \"'(\[]{0,6}")
 _CONNECTOR: Final = re.compile(r"[\"')\] ]{0,4}(?:[:=]|" + cues.any_of(cues.words(cues.CONNECTORS)) + ")")
-_OR: Final = cues.any_of(cues.words(cues.JOIN_OR))
-_AND: Final = cues.any_of(cues.words(cues.JOIN_AND))
-_JOINER: Final = re.compile(
-    rf"[\"')\]. ]{{0,4}}(?P<joiner>(?:[,/&+\-;] ?|(?P<alternative>{_OR}) ?|(?:{_AND}) ?){{1,4}})[\"'(\[ ]{{0,4}}"
-)
-_OPTION_WORD: Final = re.compile(r"(?:option|choice|letter)s? ")
-_LIST_END: Final = re.compile(r"[\"')\] ]{0,4}(?:[.,;:!?\n]|$)")
 _SENTENCE_END: Final = re.compile(
     r"[!?\n;]|\.(?=\s|$)|" + cues.any_of(("but", "however", "nevertheless", "that said", "但", "然而", "不过"))
 )
@@ -48,14 +42,6 @@ _NEGATE_AFTER: Final = re.compile(
     + ")"
 )
 _BEFORE_NEGATE_AFTER: Final = frozenset(" \"')]")
-_NEGATE_SUFFIX: Final = cues.words(cues.NEGATE_SUFFIX)
-_COMPOUND: Final = re.compile(r"[ -]?(?:" + cues.any_of(cues.words(cues.LETTER_COMPOUND)) + ")")
-_AFTER_LETTER: Final = re.compile(r" ?(?:" + cues.any_of(cues.words(cues.AFTER_LETTER)) + ")")
-_BEHIND_LETTER: Final = re.compile(r"[\"'\]).:=\- (]{1,6}")
-_LETTER_END: Final = re.compile(r"[\"'\]]{0,2} ?(?:$|[).,:;\]!?\n/&+=(]|- )")
-_NUMBER_TAIL: Final = re.compile(r"[.,]\d|%| ?(?:mm|cm|m|µm|%|percent|weeks?|years?|days?|ml|hz|mhz|out)\b")
-_NOT_THE_OPTION: Final = re.compile(r" (?:of|than)\b")
-_LETTER_AFTER_TEXT: Final = re.compile(r" ?\((?:option )?([a-z])\)")
 _FOREIGN_LETTER: Final = re.compile(r"[\"'(\[ ]{0,3}[a-z](?=[\"')\]]{0,2}(?:[.,;:!?\n)]|$))")
 
 
@@ -101,129 +87,11 @@ def _cues_in(low: str, words: list[str] | None) -> list[tuple[str, str]]:
     return [_CUES[number] for number in sorted({number for word in found for number in _CUES_OF[word]})]
 
 
-@dataclass(slots=True)
-class _Listing:
-    """A run of options in a reply: their places, whether "or" joins them, and where the run ends."""
-
-    found: list[tuple[int, int]] = field(default_factory=list)
-    alternative: bool = False
-    end: int = 0
-
-    @property
-    def distinct(self) -> set[int]:
-        return {index for _, index in self.found}
-
-
 class Reading(NamedTuple):
     """What a reply says: indices of the options it names, or the reason why it names none."""
 
     found: frozenset[int]
     reason: str | None = None
-
-
-def _phrase_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, int] | None:
-    """Return (end, option) of the longest option text that starts at a position."""
-    if at and is_word(low[at - 1]) and is_word(low[at : at + 1] or " "):
-        return None
-    for phrase, index, in_passing in vocabulary.phrases_from.get(low[at : at + 1], ()):
-        if not low.startswith(phrase, at):
-            continue
-        end = at + len(phrase)
-        if end < len(low) and is_word(low[end]) and is_word(phrase[-1]):
-            continue
-        if phrase[0].isdigit() and at and low[at - 1] in "-." and not (at > 1 and low[at - 2].isalnum()):
-            continue
-        if phrase[-1].isdigit() and _NUMBER_TAIL.match(low, end):
-            continue
-        if not in_passing and _NOT_THE_OPTION.match(low, end):
-            continue
-        if low.startswith(_NEGATE_SUFFIX, end):
-            continue
-        return end, index
-    return None
-
-
-def _letter_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, int] | None:
-    """Return (end, option) of the letter that stands alone at a position and is no article or pronoun."""
-    letter = low[at : at + 1]
-    index = vocabulary.letters.get(letter)
-    if index is None or (at and is_word(low[at - 1])):
-        return None
-    end = at + 1
-    if end < len(low) and (is_word(low[end]) or re.match(r"'\w|[.\-]\w", low[end : end + 2])):
-        return None
-    if low.startswith("+", end) and not low[end + 1 : end + 2].isalnum():
-        return None
-    if _LETTER_END.match(low, end):
-        return end, index
-    after = _phrase_at(low, end + 1, vocabulary) if low.startswith(" ", end) else None
-    if after is not None and after[1] == index:
-        return end, index
-    if letter == "i" or _COMPOUND.match(low, end):
-        return None
-    if letter in "aeoy" and low[end] < "\u2e80" and not _AFTER_LETTER.match(low, end):
-        return None
-    return end, index
-
-
-def _option_at(low: str, at: int, vocabulary: Vocabulary) -> tuple[int, list[tuple[int, int]]] | None:
-    """Return (end, [(position, option), ...]) of one option: a letter, its text, or both together."""
-    text = _phrase_at(low, at, vocabulary)
-    letter = _letter_at(low, at, vocabulary) if vocabulary.letters else None
-    if text is None and letter is None:
-        return None
-    if text is not None and letter is not None and text[0] == letter[0] and text[1] != letter[1]:
-        # The letter of one option is the text of another.
-        return text[0], [(at, text[1]), (at, letter[1])]
-    if text is not None and (letter is None or text[0] > letter[0]):
-        end, index = text
-        found = [(at, index)]
-        behind = _LETTER_AFTER_TEXT.match(low, end) if vocabulary.letters else None
-        if behind and behind[1] in vocabulary.letters:
-            found.append((behind.start(1), vocabulary.letters[behind[1]]))
-            end = behind.end()
-        return end, found
-    assert letter is not None
-    end, index = letter
-    found = [(at, index)]
-    after = _BEHIND_LETTER.match(low, end)
-    if after:
-        own = _phrase_at(low, after.end(), vocabulary)
-        if own is not None and (own[1] == index or _LIST_END.match(low, own[0])):
-            found.append((after.end(), own[1]))
-            end = own[0]
-    return end, found
-
-
-def _listing_at(low: str, at: int, vocabulary: Vocabulary) -> _Listing:
-    """Read one option, or several joined by commas, "and" or "or", from a position."""
-    listing = _Listing(end=at)
-    comma_only: list[int] = []
-    while True:
-        one = _option_at(low, at, vocabulary)
-        if one is None:
-            break
-        listing.end, places = one
-        listing.found += places
-        if listing.end + 1 >= len(low):
-            break
-        joiner = _JOINER.match(low, listing.end)
-        if joiner is None:
-            break
-        at = joiner.end()
-        word = _OPTION_WORD.match(low, at)
-        at = word.end() if word else at
-        following = _option_at(low, at, vocabulary)
-        if following is None:
-            break
-        # "B, A shows ..." is no list: behind a bare comma an option counts only where the list or sentence ends.
-        if joiner["joiner"].strip() in (",", ";", "-", "+") and not (
-            _LIST_END.match(low, following[0]) or _JOINER.match(low, following[0])
-        ):
-            break
-        comma_only.append(at)
-        listing.alternative |= joiner["alternative"] is not None or "/" in joiner["joiner"]
-    return listing
 
 
 class _Reader:
@@ -237,7 +105,7 @@ class _Reader:
         self.words = self.low.translate(_NO_WORD).split() if text.isascii() else None
         self.may_negate = self.words is None or may_negate(self.low, self.words)
         self.may_suppose = self.words is None or may_suppose(self.words)
-        self.refusals = cues.refusals(self.low)
+        self.refusals = find_refusals(self.low)
         self.scopes = (
             [(span.start, self._sentence_end(span.end)) for span in self.refusals[:_MOST_REFUSALS]]
             if self.refusals
@@ -254,10 +122,10 @@ class _Reader:
     def _refused(self, at: int) -> bool:
         return bool(self.scopes) and any(start <= at < end for start, end in self.scopes)
 
-    def declared(self) -> _Listing | None:
+    def declared(self) -> Listing | None:
         """Return the last explicit declaration, None without one; an empty listing names a letter not on offer."""
         low = self.low
-        best: _Listing | None = None
+        best: Listing | None = None
         best_at = -1
         for cue, kind in _cues_in(low, self.words):
             at = low.rfind(cue)
@@ -272,7 +140,7 @@ class _Reader:
                 at = low.rfind(cue, 0, at)
         return best
 
-    def _declaration(self, cue: str, kind: str, at: int) -> _Listing | None:
+    def _declaration(self, cue: str, kind: str, at: int) -> Listing | None:
         low, vocabulary = self.low, self.vocabulary
         end = at + len(cue)
         if at and is_word(low[at - 1]) and is_word(cue[0]):
@@ -291,7 +159,7 @@ class _Reader:
             separators = _SEPARATORS.match(low, position)
             position = separators.end() if separators else position
             if low[position : position + 1] in vocabulary.starts:
-                listing = _listing_at(low, position, vocabulary)
+                listing = listing_at(low, position, vocabulary)
                 if listing.found:
                     return self._accept(listing, kind, at)
             behind = filler_end(low, position)
@@ -304,10 +172,10 @@ class _Reader:
             and _FOREIGN_LETTER.match(low, position)
             and "." not in low[end:position]
         ):
-            return _Listing(end=position + 1)
+            return Listing(end=position + 1)
         return None
 
-    def _accept(self, listing: _Listing, kind: str, at: int) -> _Listing | None:
+    def _accept(self, listing: Listing, kind: str, at: int) -> Listing | None:
         low = self.low
         doubt = doubted(low, at) if kind == _WEAK else self._negated(at)
         if doubt or self._supposed(at):
@@ -318,7 +186,7 @@ class _Reader:
         first = listing.found[0][0]
         if self._refused(first):
             return None
-        if kind == _WEAK and low[first].isdigit() and not _LIST_END.match(low, listing.end):
+        if kind == _WEAK and low[first].isdigit() and not LIST_END.match(low, listing.end):
             return None
         return None if self._negated_behind(listing.end) else listing
 
@@ -356,7 +224,7 @@ class _Reader:
                 at = match.start("named") if match["named"] else match.start()
                 if taken is not None and taken[at]:
                     continue
-                letter = _letter_at(low, at, vocabulary)
+                letter = letter_at(low, at, vocabulary)
                 if letter is not None:
                     found.append((at, letter[0], letter[1]))
         found.sort()
@@ -374,14 +242,14 @@ class _Reader:
             if before == "-" and at > 1 and is_word(low[at - 2]):
                 stem = low[: at - 1][-40:]
                 return stem.endswith("non") or stem.endswith(tuple(one for one, _, _ in self.vocabulary.phrases))
-        return not (phrase[-1].isdigit() and _NUMBER_TAIL.match(low, end))
+        return not (phrase[-1].isdigit() and NUMBER_TAIL.match(low, end))
 
-    def kept_mentions(self) -> tuple[_Listing, int]:
+    def kept_mentions(self) -> tuple[Listing, int]:
         """Return the mentions that no negation, doubt or refusal takes back, and how many were negated."""
         low = self.low
         mentions = self.mentions()
         blank = [(start, end) for start, end, _ in mentions] if self.vocabulary.negative else []
-        kept = _Listing()
+        kept = Listing()
         negated = 0
         for number, (start, end, index) in enumerate(mentions):
             if self._refused(start):
@@ -389,11 +257,11 @@ class _Reader:
             near = blank[max(0, number - 8) : number]
             if start in self.void:
                 negated += self.void_reason is not None
-            elif self._negated(start, near) or low.startswith(_NEGATE_SUFFIX, end) or self._negated_behind(end):
+            elif self._negated(start, near) or low.startswith(NEGATE_SUFFIX, end) or self._negated_behind(end):
                 negated += 1
             else:
                 if kept.found and index != kept.found[-1][1]:
-                    joiner = _JOINER.match(low, kept.end)
+                    joiner = JOINER.match(low, kept.end)
                     kept.alternative |= joiner is not None and joiner.end() == start and bool(joiner["alternative"])
                 kept.found.append((start, index))
                 kept.end = end
@@ -415,10 +283,10 @@ def read(reply: str, vocabulary: Vocabulary, *, several: bool = False) -> Readin
         return Reading(frozenset((whole,)))
     if not core:
         return Reading(frozenset(), "empty")
-    if cues.is_api_error(low):
+    if is_api_error(low):
         return Reading(frozenset(), "error")
     if core[0] in vocabulary.starts and len(core) < 400:
-        listing = _listing_at(core, 0, vocabulary)
+        listing = listing_at(core, 0, vocabulary)
         if listing.found and listing.end == len(core):
             return _verdict(listing, several)
     reader = _Reader(text, vocabulary)
@@ -435,7 +303,7 @@ def read(reply: str, vocabulary: Vocabulary, *, several: bool = False) -> Readin
     return Reading(frozenset(), "negated" if negated else "none")
 
 
-def _verdict(listing: _Listing, several: bool) -> Reading:
+def _verdict(listing: Listing, several: bool) -> Reading:
     found = listing.distinct
     if not found:
         return Reading(frozenset(), "none")

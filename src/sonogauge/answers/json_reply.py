@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from sonogauge.answers import cues
 from sonogauge.answers.base import Parsed
 from sonogauge.answers.normalise import as_text, clean
+from sonogauge.answers.refusals import is_api_error, refusals
 
 LONGEST: Final = 16 * 2**20  # characters; a picture of a mask takes a thousandth of it
 
@@ -36,9 +36,9 @@ def read_object(reply: str) -> Parsed:
         return Parsed(value)
     # Only the edges of a long text can be an apology.
     low = clean(text if len(text) < 20_000 else text[:10_000]).lower()
-    if cues.is_api_error(low):
+    if is_api_error(low):
         return Parsed(None, "error")
-    refused = cues.refusals(low) if "{" not in text else []
+    refused = refusals(low) if "{" not in text else []
     return Parsed(None, refused[0].reason if refused else "format")
 
 

@@ -13,6 +13,8 @@ from sonogauge.answers import cues
 from sonogauge.answers.base import NULL, AnswerForm, AnswerSpec, Parsed
 from sonogauge.answers.cues import is_word
 from sonogauge.answers.normalise import clean, strip_edges, without_thinking
+from sonogauge.answers.refusals import is_api_error
+from sonogauge.answers.refusals import refusals as find_refusals
 
 # Millimetres per unit of length.
 _LENGTHS: Final = {"mm": Decimal(1), "cm": Decimal(10), "dm": Decimal(100), "m": Decimal(1000), "µm": Decimal("0.001")}
@@ -285,14 +287,14 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
         return Parsed(NULL)
     if _NOT_FINITE.fullmatch(core.lstrip("+-")):
         return Parsed(None, "format")
-    if cues.is_api_error(low):
+    if is_api_error(low):
         return Parsed(None, "error")
     if _ODD_DIGITS.search(raw):
         return Parsed(None, "format")
     declared = _declared(low, spec, null_allowed)
     if declared is not None:
         return declared
-    refusals = cues.refusals(low)
+    refusals = find_refusals(low)
     scopes = [
         (span.start, end.start() if (end := _SENTENCE_END.search(low, span.end)) else len(low)) for span in refusals
     ]

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from sonogauge.answers import cues
 from sonogauge.answers.base import AnswerForm, AnswerSpec, Parsed
 from sonogauge.answers.normalise import as_text, clean
+from sonogauge.answers.refusals import is_api_error, refusals
 
 # A reply longer than this many words says more than that it refuses.
 _REFUSAL_WORDS: Final = 60
@@ -26,9 +26,9 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
     low = clean(text).lower()
     if not low.strip(" \n.,;:!?\"'()[]-"):
         return Parsed(None, "empty")
-    if cues.is_api_error(low):
+    if is_api_error(low):
         return Parsed(None, "error")
-    found = cues.refusals(low)
+    found = refusals(low)
     if found and len(low.split()) <= _REFUSAL_WORDS and len(low) <= 8 * _REFUSAL_WORDS and _only_refuses(low):
         return Parsed(None, found[0].reason)
     return Parsed(text)
@@ -36,7 +36,7 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
 
 def _only_refuses(low: str) -> bool:
     sentences = [part.strip() for part in low.replace("!", ".").replace("\n", ".").split(".")]
-    return all(cues.refusals(part) or _is_courtesy(part) for part in sentences if part)
+    return all(refusals(part) or _is_courtesy(part) for part in sentences if part)
 
 
 def _is_courtesy(sentence: str) -> bool:

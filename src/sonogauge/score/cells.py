@@ -16,10 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
-from sonogauge.answers import FORMS, NULL, AnswerForm, AnswerSpec, Parsed
-from sonogauge.answers.drawn import Drawn
-from sonogauge.answers.grounded_report import DrawnReport
-from sonogauge.answers.variants import read_varied
+from sonogauge.answers import FORMS, NULL, Parsed
 from sonogauge.benchmarks.spec import Scenario
 from sonogauge.items import Item
 from sonogauge.metrics.base import Array
@@ -27,12 +24,12 @@ from sonogauge.metrics.sums import Accumulator, GroupSums
 from sonogauge.score.counters import COUNTERS, Counter
 from sonogauge.score.drawing import declared_coords, settle
 from sonogauge.score.judging.use import STATISTICS, ItemVerdict, VerdictCounter, Verdicts
+from sonogauge.score.reading import ReplyParser, item_row
 from sonogauge.score.replies import Reply
 from sonogauge.score.scales import probability_row, scenario_counters, tolerance_of
 
 CHUNK: Final = 16_384
 _CHUNK_CELLS: Final = 4_000_000
-_ENDED: Final = {"missing": "missing", "error": "error", "truncated": "truncated"}
 
 Sink = Callable[[dict[str, Any]], None]
 CellKey = tuple[str, str, str]
@@ -264,26 +261,6 @@ class CellCounter:
         return out
 
 
-def judge(reply: Reply, spec: AnswerSpec, form: AnswerForm | None) -> Parsed:
-    """Read a reply strictly; one that ended badly is never parsed.
-
-    Raises:
-        BadInput: a box or point in pixels without the size of the image as sent.
-    """
-    if reply.status in _ENDED:
-        return Parsed(None, _ENDED[reply.status])
-    if form is None:
-        return Parsed(reply.text, None)
-    if not reply.variant:
-        return form.parse(reply.text or "", spec)
-    try:
-        return read_varied(reply.text or "", spec, reply.item_id, reply.variant, reply.size)
-    except ValueError as error:
-        raise BadInput(
-            f"{error} ({reply.item_id}, variant {reply.variant})", field="image_size", fix="give [width, height]"
-        ) from error
-
-
 def coordinate_notices(cells: Iterable[Cell]) -> list[str]:
     """Return a warning where more than half of the coordinates lie outside their declared range.
 
@@ -381,7 +358,7 @@ def count_judged(
             own = counters.setdefault(part, {})
             _count(own.get(key) or counter_of(part, key, item), item, reply, parsed, excluded, verdict)
         if sink is not None:
-            sink(_row(item, reply, parsed, values, excluded, model))
+            sink(item_row(item, reply, parsed, values, excluded, model))
     return {part: {key: one.finish() for key, one in found.items()} for part, found in counters.items()}
 
 
@@ -401,72 +378,7 @@ def _count(
     return {}
 
 
-class ReplyParser:
-    """Parses with a bounded memory of replies already seen: many replies of a benchmark are the same few words."""
-
-    _SIZE: Final = 4096
-
-    def __init__(self) -> None:
-        self._seen: dict[tuple[AnswerSpec, str], Parsed] = {}
-        self._forms: dict[str, AnswerForm | None] = {}
-
-    def __call__(self, reply: Reply, spec: AnswerSpec) -> Parsed:
-        """Read one reply strictly."""
-        if spec.form not in self._forms:
-            self._forms[spec.form] = FORMS.load(spec.form) if spec.form in FORMS else None
-        form = self._forms[spec.form]
-        if reply.status != "ok" or reply.text is None or reply.variant or len(reply.text) > 40:
-            return judge(reply, spec, form)
-        key = (spec, reply.text)
-        parsed = self._seen.get(key)
-        if parsed is None:
-            parsed = judge(reply, spec, form)
-            if len(self._seen) >= self._SIZE:
-                self._seen.clear()
-            self._seen[key] = parsed
-        return parsed
-
-
 def _abstained(parsed: Parsed) -> str:
     if parsed.valid:
         return "null" if parsed.value == NULL else "number"
     return parsed.reason or "none"
-
-
-def _row(
-    item: Item, reply: Reply, parsed: Parsed, values: dict[str, float], excluded: str | None, model: str
-) -> dict[str, Any]:
-    return {
-        "protocol": "strict",
-        "item_id": item.item_id,
-        "variant": reply.variant,
-        "epoch": reply.epoch,
-        "rater_id": reply.rater_id,
-        "model": model,
-        "task": item.task,
-        "dataset": item.dataset,
-        "source": item.source,
-        "group": item.group,
-        "status": reply.status,
-        "prediction": prediction_row(item, parsed.value) if parsed.valid else None,
-        "reason": parsed.reason,
-        "excluded": excluded,
-        "values": sorted(values.items()),
-    }
-
-
-def prediction_row(item: Item, value: Any) -> dict[str, Any]:
-    """Return the VALUE struct of a prediction."""
-    if isinstance(value, (Drawn, DrawnReport)):
-        return value.as_row()
-    form = item.answer.form
-    name = FORMS.load(form).field if form in FORMS else "texts"
-    if isinstance(value, str):
-        # A word where a number or a shape was asked for: "null", "not visible".
-        return {{"number": "texts", "boxes": "places", "points": "places"}.get(name, name): [value]}
-    if name == "boxes":
-        left, top, right, bottom = value
-        return {"boxes": [{"category": "", "x": left, "y": top, "w": right - left, "h": bottom - top}]}
-    if name == "points":
-        return {"points": [{"name": "", "x": value[0], "y": value[1]}]}
-    return {name: value if name == "number" else list(value)}

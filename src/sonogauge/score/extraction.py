@@ -24,9 +24,9 @@ from sonogauge.items import Item
 from sonogauge.models import Model, Reader, load_model
 from sonogauge.models.addresses import is_loopback
 from sonogauge.models.base import Request
-from sonogauge.score.cells import judge as read_strictly
 from sonogauge.score.inputs import open_replies
 from sonogauge.score.judging.ask import run_async
+from sonogauge.score.reading import judge as read_strictly
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 
 CHOICE_FORMS: Final = ("choice", "multi_choice")

@@ -22,7 +22,6 @@ from sonogauge.folders import Folder, Input, Manifest, sort_rows
 from sonogauge.items import Item
 from sonogauge.models import Model, Reader, load_model
 from sonogauge.models.addresses import is_loopback
-from sonogauge.score.cells import judge as read_strictly
 from sonogauge.score.inputs import open_replies
 from sonogauge.score.judging.ask import Asking, Patience, Question, run_async
 from sonogauge.score.judging.leniency import LENIENCIES, lenient_verdict, raised
@@ -30,6 +29,7 @@ from sonogauge.score.judging.log import KIND, VerdictFolder
 from sonogauge.score.judging.prompt import LONGEST, JudgePrompt, load_prompt
 from sonogauge.score.judging.rules import RULES, references_of, rule_verdict
 from sonogauge.score.judging.verdict import LEVELS
+from sonogauge.score.reading import judge as read_strictly
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.stats.agreement import agreement
 from sonogauge.tables import REPLY_KEY

@@ -12,7 +12,8 @@ from typing import Any, cast
 from sonogauge.benchmarks.composite import composite, part
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, Task
 from sonogauge.items import Item
-from sonogauge.score.cells import Sink, prediction_row
+from sonogauge.score.cells import Sink
+from sonogauge.score.reading import prediction_row
 from sonogauge.score.replies import Reply
 from sonogauge.score.values import ModelValues, Value, equal_shares, null
 from sonogauge.stats.intervals import Estimate
