@@ -126,7 +126,6 @@ def test_every_command_in_the_docs_exists_with_its_options(page: str) -> None:
 
     from sonogauge.cli import app
 
-    commands = typer.main.get_command(app).commands
     text = (ROOT / page).read_text("utf-8")
     lines = [
         line.partition("#")[0]
@@ -137,7 +136,10 @@ def test_every_command_in_the_docs_exists_with_its_options(page: str) -> None:
     lines += [part for part in text.split("`")[1::2] if part.startswith("sonogauge ")]
     assert lines or page != "README.md"
     for words in (line.split() for line in lines):
-        assert words[1] in commands, f"{page}: sonogauge {words[1]}"
-        known = {option for one in commands[words[1]].params for option in (*one.opts, *one.secondary_opts)}
+        command, rest = typer.main.get_command(app), words[1:]
+        while hasattr(command, "commands") and rest and not rest[0].startswith("-"):
+            assert rest[0] in command.commands, f"{page}: {' '.join(words)}"
+            command = command.commands[rest.pop(0)]
+        known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
         wanted = {word.partition("=")[0] for word in words if word.startswith("--")} - {"--help"}
         assert wanted <= known, f"{page}: {' '.join(words)}"
