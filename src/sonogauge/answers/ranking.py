@@ -50,17 +50,23 @@ def parse(reply: str, spec: AnswerSpec) -> Parsed:
     for tail in tails:
         entries = _entries(tail.strip())
         pairs = [(entry, _option(entry, spec)) for entry in entries.texts]
-        if not entries.counted:
+        loose = {entry: _mentions(entry, spec) for entry, name in pairs if name is None}
+        if not any(name is not None for _, name in pairs) and not (entries.counted and any(loose.values())):
+            continue
+        if entries.counted:
+            # "1. Probably a nevus" names one option, "1. A or B" does not say which.
+            if any(len(found) > 1 for found in loose.values()):
+                return Parsed(None, "ambiguous")
+            pairs = [(entry, name or next(iter(loose[entry]), None)) for entry, name in pairs]
+        elif any(loose.values()):
+            break
+        else:
             # A sentence before or after a bare list takes no place in it.
             pairs = [(entry, name) for entry, name in pairs if name is not None or not _is_sentence(entry)]
-        named = [name for _, name in pairs]
-        known = [name for name in named if name is not None]
-        if not known:
-            continue
+        known = [name for _, name in pairs if name is not None]
         if len(set(known)) < len(known):
             return Parsed(None, "ambiguous")
-        ranked = [name if name is not None else _plain(entry) for entry, name in pairs]
-        return Parsed(tuple(dict.fromkeys(ranked)))
+        return Parsed(tuple(dict.fromkeys(name or _plain(entry) for entry, name in pairs)))
     return _from_prose(reply, spec)
 
 
@@ -84,10 +90,13 @@ class _Entries(NamedTuple):
 def _entries(text: str) -> _Entries:
     found = _json_list(text)
     if found is None:
-        found = _numbered(_NUMBERED.findall(text))
-    if found is None:
         pieces = _INLINE.split(text)
-        found = _numbered(list(zip(pieces[1::2], pieces[2::2], strict=True)))
+        runs = (
+            _numbered(_NUMBERED.findall(text)),
+            _numbered(list(zip(pieces[1::2], pieces[2::2], strict=True))),
+        )
+        # Numbers within a line make more entries than the one at its start.
+        found = max((run for run in runs if run is not None), key=len, default=None)
     counted = found is not None
     if found is None:
         bullets = _BULLET.findall(text)
@@ -144,6 +153,17 @@ def _option(entry: str, spec: AnswerSpec) -> str | None:
             ):
                 return option
     return None
+
+
+def _mentions(entry: str, spec: AnswerSpec) -> frozenset[str]:
+    """Return the options that an entry speaks of though it is none of them; both of "A or B"."""
+    low = f" {_plain(re.sub(r'[^0-9A-Za-z]+', ' ', entry))} "
+    texts = {option for option in spec.options if f" {_plain(re.sub(r'[^0-9A-Za-z]+', ' ', option))} " in low}
+    words = entry.strip(_EDGES).replace("/", " or ").split()
+    if "or" in words:
+        letters = dict(zip(spec.letters, spec.options, strict=False))
+        texts |= {letters[word] for word in words if word in letters}
+    return frozenset(texts)
 
 
 def ask(spec: AnswerSpec) -> str:
