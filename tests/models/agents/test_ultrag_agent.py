@@ -405,14 +405,15 @@ def test_prompts_without_a_task_leave_it_open(prompt: str, kind: str | None) -> 
 
 
 @pytest.mark.real
-def test_busi_goes_the_whole_way_with_the_oracle(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source", ["busi", "hc18"])
+def test_real_masks_go_the_whole_way_with_the_oracle(source: str, tmp_path: Path) -> None:
     from tests.shared import shared_data
 
     from sonogauge import import_cases
     from sonogauge.benchmarks.ultrag.build import build_ultrag
     from sonogauge.compare.agent_grid import agent_grid
 
-    import_cases("busi", shared_data("busi"), tmp_path / "cases")
+    import_cases(source, shared_data(source), tmp_path / "cases")
     build_ultrag(tmp_path / "cases", tmp_path / "bench")
     # The few test images need not name what the train part names: the declared tables are the vocabulary here.
     settings: dict[str, Any] = {"planners": ["rule"], "segmenters": ["box-fill"], "draws": 200}
