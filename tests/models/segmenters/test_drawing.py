@@ -215,7 +215,7 @@ def test_segmenters_on_real_boxes(source: str, tmp_path: Path) -> None:
     ellipse, grabcut = value["ellipse", "iou"].less_first, value["grabcut", "iou"].less_first
     assert ellipse is not None and ellipse.low is not None and ellipse.low > 0
     if source == "busi":
-        assert grabcut is not None and grabcut.value is not None and grabcut.value > 0
+        assert grabcut is not None and grabcut.low is not None and grabcut.low > 0
 
 
 @pytest.mark.real
