@@ -323,6 +323,14 @@ def test_equal_answers_give_p_one_and_no_interval(tmp_path: Path) -> None:
         assert one["mcnemar"] is None or one["mcnemar"]["p_exact"] == 1.0
 
 
+def test_fractions_differ_by_one_at_most(tmp_path: Path) -> None:
+    items = [item for item in small_items(patients=6, frames=3) if item.task == "LL"]
+    bench = write_bench(tmp_path / "bench", items, small_spec())
+    runs = [made_run(tmp_path, items, skill, seed) for seed, skill in ((1, 1.0), (2, 0.1))]
+    (one,) = (row for row in compare(runs, bench=bench, draws=200).document["differences"] if row["task"])
+    assert 0.5 < one["difference"] < 1 and (one["high"], one["d_high"]) == (1.0, 1.0)
+
+
 def test_one_patient_gives_a_value_and_no_p(tmp_path: Path) -> None:
     items = [item for item in small_items(patients=1, frames=12) if item.task == "LL"]
     bench = write_bench(tmp_path / "bench", items, small_spec())

@@ -208,6 +208,8 @@ def _difference(
         gap = difference(ours.estimate, theirs.estimate, names=(first.label, second.label))
         if gap.value == 0.0 and test.p == 1.0 and not test.differing:
             gap = replace(gap, why_null=gap.why_null and "both models did the same on every patient")
+        if metric in METRICS and load_metric(metric).unit == "fraction":
+            gap = _clipped(gap)
     down = metric in METRICS and load_metric(metric).direction == LOWER_IS_BETTER
     d = (_negative(gap.value), _negative(gap.high), _negative(gap.low)) if down else (gap.value, gap.low, gap.high)
     error = spread(gap)
@@ -248,6 +250,13 @@ def _difference(
         standing=judged,
         mcnemar=found if missing is None else None,
     )
+
+
+def _clipped(gap: Estimate) -> Estimate:
+    # Two fractions differ by 1 at most; the ends of a t interval do not know that.
+    if gap.low is None or gap.high is None:
+        return gap
+    return replace(gap, low=max(-1.0, gap.low), high=min(1.0, gap.high))
 
 
 def _negative(value: float | None) -> float | None:
