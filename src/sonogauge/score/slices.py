@@ -80,7 +80,9 @@ def refuse_many(column: str, parts: int) -> None:
     """
     if parts > MOST_PARTS:
         raise BadInput(
-            f"'{column}' has {parts} different values", field="by", fix=f"slice by a column with at most {MOST_PARTS}"
+            f"'{column}' has more than {MOST_PARTS} different values",
+            field="by",
+            fix="slice by a column with fewer",
         )
 
 

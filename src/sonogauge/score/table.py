@@ -232,6 +232,8 @@ def _spec_of(
     if columns.form == "number":
         if (low is None) != (high is None) or (low is not None and high is not None and not low < high):
             raise BadInput(f"no range from {low} to {high}", field="low", fix="give --low and --high, low below high")
+        if not 0 <= tolerance <= 1:
+            raise BadInput(f"no tolerance: {tolerance}", field="tolerance", fix="give a share of the range, 0 to 1")
         return AnswerSpec("number", low=low, high=high, unit=unit, tolerance=tolerance)
     if columns.form == "text":
         return AnswerSpec("text")
