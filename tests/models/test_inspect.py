@@ -59,6 +59,10 @@ def test_failures_through_inspect(tiny: Path, tmp_path: Path) -> None:
     with Server(lambda asked, nth: error(401, "bad key")) as server, pytest.raises(BadInput, match=r"key: .*bad key"):
         ask("inspect/openai-api/lab/m", server, tiny, tmp_path / "a")
 
+    with Server() as server, pytest.raises(BadInput, match=r"not there at .*: check the name, and the address"):
+        options = {"base_url": server.url.removesuffix("/v1"), "api_key": "k"}
+        run(tiny, "inspect/openai-api/lab/m", tmp_path / "c", model_options=options)
+
     def script(asked: Asked, nth: int) -> Any:
         return error(500, "always") if "Question 3?" in asked.text else completion("benign")
 

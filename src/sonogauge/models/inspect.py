@@ -106,7 +106,8 @@ class InspectModel:
         code = getattr(cause, "status_code", None)
         said = _line(cause or error)
         if code in _FATAL:
-            return Outcome("error", error=f"{_FATAL[code]}: {self.name}: {said}", fatal=True)
+            hint = f"; not there at {self.endpoint}: check the name, and the address down to /v1" if code == 404 else ""
+            return Outcome("error", error=f"{_FATAL[code]}: {self.name}: {said}{hint}", fatal=True)
         original = cause if isinstance(cause, Exception) else error
         retry = bool(self._model.api.should_retry(original))
         if code == 429:
