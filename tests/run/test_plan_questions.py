@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.score.small import u2_item, write_bench
 
 from sonogauge.folders import Folder
 from sonogauge.run.plan import Questions
-from tests.score.small import u2_item, write_bench
 
 
 @pytest.mark.part("run")

@@ -425,3 +425,12 @@ def test_an_error_of_clipped_values_stays_within_the_range() -> None:
     sums = GroupSums.from_items(["a"] * 6, list("abcdef"), scaled_error_statistics(errors, 0.1))
     found = estimate(load_metric("rmse_scaled"), sums, Resampler.for_sums(sums, draws=500))
     assert found.high == 1.0
+
+
+def test_a_metric_no_draw_can_tell_has_a_value_and_a_reason() -> None:
+    # Two patients, each of one class: a draw holds one of them, and half a kappa is none.
+    sums = GroupSums.from_items(["a", "a"], ["p", "q"], confusion_statistics([0, 1], [0, 1], [0, 1]))
+    found = estimate(load_metric("kappa"), sums, Resampler.for_sums(sums, draws=200))
+    assert found.value == 1.0
+    assert (found.low, found.high) == (None, None)
+    assert found.why_null

@@ -19,7 +19,7 @@ from sonogauge.folders import Folder, Manifest, read_manifest
 from sonogauge.items import Item
 from sonogauge.metrics import load_metric
 from sonogauge.metrics.sums import GroupSums
-from sonogauge.score.inputs import groups_of, open_replies
+from sonogauge.score.inputs import Sharing, groups_of, open_replies
 from sonogauge.score.reading import ReplyParser
 from sonogauge.score.replies import ReplySource, check_ids, join
 from sonogauge.stats.intervals import Estimate, estimate
@@ -233,8 +233,9 @@ def _read_items(folder: Folder, split: str) -> tuple[dict[str, Item], dict[str, 
     items: dict[str, Item] = {}
     train: dict[str, Counter[str]] = {}
     sources: set[str] = set()
-    for row in folder.rows("items", list(_COLUMNS)):
-        item = Item.from_row(row)
+    share = Sharing()
+    for row in (row for batch in folder.batches("items", list(_COLUMNS), 256) for row in batch.to_pylist()):
+        item = share(Item.from_row(row))
         if item.split == split:
             items[item.item_id] = item
         elif item.split == "train":

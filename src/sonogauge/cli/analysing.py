@@ -17,9 +17,9 @@ def analyse_command(
     analysis: Annotated[
         str,
         typer.Option(
-            help="overall, baselines, sizes, domains, sources, pairs, confusion, robustness or contamination; of scores "
-            "of any answer form abilities, verdicts, physicians, text_only, causes or scaling; of a benchmark datasheet, "
-            "composition or differentials."
+            help="overall, baselines, sizes, domains, sources, pairs, confusion, robustness or contamination; of "
+            "scores of any answer form abilities, verdicts, physicians, text_only, causes or scaling; of a benchmark "
+            "datasheet, composition or differentials."
         ),
     ] = "overall",
     against: Annotated[Path | None, typer.Option(help="The run or scores before, for pairs.")] = None,

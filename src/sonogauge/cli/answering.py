@@ -58,8 +58,8 @@ def run_command(
     vary: Annotated[
         list[str] | None,
         typer.Option(
-            help="Also ask varied: no_image, blank_image (also =N, +circular), prompt=VERSION, anatomy=off, shuffle, circular, repeat=N, "
-            "perturb=KIND:LEVEL; repeatable."
+            help="Also ask varied: no_image, blank_image (also =N, +circular), prompt=VERSION, anatomy=off, shuffle, "
+            "circular, repeat=N, perturb=KIND:LEVEL; repeatable."
         ),
     ] = None,
     answer: Annotated[str | None, typer.Option(help="Also ask the place tasks for a box or a point.")] = None,

@@ -56,7 +56,7 @@ def overlaps(references: Sequence[Row], predictions: Sequence[Row]) -> Array:
     if not both:
         return np.zeros((0, 3))
     areas = [_areas(rows) for rows in (both, references, predictions)]
-    return np.stack(areas, axis=-1).astype(np.float64)
+    return np.asarray(np.stack(areas, axis=-1), dtype=np.float64)
 
 
 def _areas(rows: Sequence[Row]) -> Array:
@@ -64,7 +64,7 @@ def _areas(rows: Sequence[Row]) -> Array:
 
     # It counts the masks of a call in eight bits.
     parts = [coco.area(list(rows[start : start + 255])) for start in range(0, len(rows), 255)]
-    return np.concatenate(parts).astype(np.float64)
+    return np.asarray(np.concatenate(parts), dtype=np.float64)
 
 
 def union_row(rows: Sequence[Row], size: tuple[int, int], name: str = "union") -> dict[str, Any]:

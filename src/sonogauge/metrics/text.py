@@ -90,7 +90,7 @@ def _closest(
     """Return, per pair, the reference length closest to the hypothesis; of two the shorter."""
     order = np.lexsort((reference, np.abs(reference - hypothesis[owner]), owner))
     starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) != 0])
-    return reference[order[starts]]
+    return np.asarray(reference[order[starts]])
 
 
 def _bleu_parts(sums: Array) -> tuple[Array, Array, Array, Array]:

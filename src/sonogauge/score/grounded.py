@@ -64,7 +64,7 @@ class Rows:
     def take(self) -> dict[str, Array]:
         """Return all statistics, (items, k) each, and forget them."""
         items, self._items = self._items, []
-        out = {name: np.zeros((len(items), width)) for name, width in self._widths.items()}
+        out: dict[str, Array] = {name: np.zeros((len(items), width)) for name, width in self._widths.items()}
         for position, found in enumerate(items):
             for name, row in found.items():
                 out[name][position] = row

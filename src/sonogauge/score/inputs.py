@@ -6,10 +6,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from sys import intern
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
+from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario
 from sonogauge.folders import Folder
 from sonogauge.items import Item
@@ -134,14 +136,43 @@ def _image_hashes(folder: Folder) -> dict[str, str]:
     }
 
 
+class Sharing:
+    """Lets items hold the same answers, references and facts once: in a benchmark they are few and repeated."""
+
+    def __init__(self) -> None:
+        self._answers: dict[AnswerSpec, AnswerSpec] = {}
+        self._choices: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
+
+    def __call__(self, item: Item) -> Item:
+        """Return an equal item."""
+        reference = item.reference
+        if reference.keys() == {"choices"}:
+            reference = self._choices.setdefault(reference["choices"], dict(reference))
+        return replace(
+            item,
+            task=intern(item.task),
+            dataset=intern(item.dataset),
+            source=intern(item.source),
+            group=intern(item.group),
+            split=intern(item.split),
+            anatomy=intern(item.anatomy),
+            determinable=intern(item.determinable),
+            answer=self._answers.setdefault(item.answer, item.answer),
+            reference=reference,
+            meta={intern(name): intern(value) for name, value in item.meta.items()},
+        )
+
+
 def read_items(folder: Folder, source: ReplySource, tolerance: float | None = None) -> tuple[list[Item], list[Item]]:
     """Return the items of the train split and those of the split that was asked.
 
     tolerance: of numbers on the scaled range, in place of the one that the items carry.
     """
     train, scored = [], []
-    for row in folder.rows("items", list(_ITEM_COLUMNS)):
-        item = Item.from_row({"images": (), **row})
+    share = Sharing()
+    # Small batches, because a row as Python objects is many times the item that is made of it.
+    for row in (row for batch in folder.batches("items", list(_ITEM_COLUMNS), 256) for row in batch.to_pylist()):
+        item = share(Item.from_row({"images": (), **row}))
         if tolerance is not None and item.answer.form == "number":
             item = replace(item, answer=replace(item.answer, tolerance=tolerance))
         if item.split == source.split:

@@ -21,6 +21,7 @@ ONE_GROUP = "one group"
 NO_ITEM = "no item"
 NOT_DEFINED = "not defined at these values"
 NO_VARIATION = "no variation between groups"
+NOT_DRAWN = "too few groups: no draw holds what the metric needs"
 # A bootstrap-t quantile beyond this many quantiles of t comes from draws of nearly one group.
 _ABSURD = 10.0
 
@@ -111,6 +112,8 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     pooled = any(resampler.pooled(stratum) for stratum in strata)
     totals = resampler.totals(sums)
     draws = metric.function(totals)
+    if np.isnan(draws).all():
+        return _without(value, groups, NOT_DRAWN)
     note = ", groups pooled at random" if pooled else ""
     gradient = metric.gradient(total).reshape(-1)
     linear, error, inflation, df, flat = spread(

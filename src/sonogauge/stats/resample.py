@@ -86,7 +86,7 @@ class Resampler:
             raise ValueError(f"stratum '{stratum}' is not among those resampled")
         if stratum not in self._place:
             ids = self._groups[stratum]
-            units = np.arange(len(ids))
+            units: NDArray[np.int64] = np.arange(len(ids))
             if self.pooled(stratum):
                 units = self._generator(stratum, "pools").permutation(len(ids)) % POOLS
             self._place[stratum] = dict(zip(ids, units.tolist(), strict=True))

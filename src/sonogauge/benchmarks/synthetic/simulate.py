@@ -79,7 +79,7 @@ def _speckle(level: Array, patient: Patient, random: np.random.Generator) -> Arr
         # A Gaussian blur of width s divides the power of white noise by 2 sqrt(pi) s along each axis.
         power = 4 * np.pi * lateral * patient.axial_sigma
         echo += weight * blurred * np.float32(np.sqrt(power))
-    return echo
+    return np.asarray(echo, dtype=np.float32)
 
 
 def _smooth_field(random: np.random.Generator, axial: float, lateral: float) -> Array:

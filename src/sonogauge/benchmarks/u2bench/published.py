@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sonogauge.answers.place import NOT_VISIBLE
 from sonogauge.benchmarks.spec import Scenario, Task
@@ -266,7 +267,7 @@ def _score_texts(task: Task, pairs: Pairs) -> PublishedCell:
         references.append(tuple(known))
         hypotheses.append(text)
     metrics: dict[str, float | None] = {}
-    scores = np.zeros(0)
+    scores: NDArray[np.float64] = np.zeros(0)
     if hypotheses:
         scores = rouge_l_scores(references, hypotheses)
         sums = bleu_statistics(references, hypotheses).sum(axis=0)

@@ -212,7 +212,7 @@ def spearman(sizes: Array, values: Array) -> tuple[dict[str, Any], dict[str, Any
     if len(set(sizes.tolist())) < 2 or len(set(values.tolist())) < 2:
         why = "all values are equal"
         return p_value(None, why), p_value(None, why)
-    found = spearmanr(sizes, values)
+    found: Any = spearmanr(sizes.tolist(), values.tolist())
     p = float(found.pvalue) if len(sizes) >= LEAST_FOR_P else None
     return p_value(float(found.statistic), None), p_value(p, f"fewer than {LEAST_FOR_P} models")
 
