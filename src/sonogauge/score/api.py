@@ -32,7 +32,6 @@ from sonogauge.score.published import CellScorer, count_published, load_publishe
 from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows, slice_rows
 from sonogauge.score.slices import MIN_N, slice_finder
-from sonogauge.score.spool import Spool
 from sonogauge.score.values import SLICES, ModelValues, evaluate, metric_of
 from sonogauge.stats.resample import Resampler
 from sonogauge.tables import key_of
@@ -201,8 +200,8 @@ def score(
 
 def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]], Manifest, list[Verdict]]:
     spec, source = job.spec, job.source
-    spool = Spool("score_items") if writer is not None else None
-    sink = spool.add if spool is not None else None
+    item_rows: list[dict[str, Any]] = []
+    sink = item_rows.append if writer is not None else None
     options = cell_options(job.items)
     by = job.parameters.get("by")
     finder = slice_finder(job.bench, job.items, by) if by else None
@@ -230,8 +229,10 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
     if "published" in job.parameters["protocols"]:
         published_rows, failures["published"] = _published(job, sink)
         rows += published_rows
-    if writer is not None and spool is not None:
-        spool.write(writer.table("score_items"))
+    if writer is not None:
+        keys = key_of("score_items")
+        item_rows.sort(key=lambda row: tuple(row[key] for key in keys))
+        writer.table("score_items").write(item_rows)
     keys = key_of("metrics")
     rows.sort(key=lambda row: tuple(row[key] for key in keys))
     return rows, _manifest(job, cells, found, failures), found
