@@ -29,6 +29,7 @@ SCRIPTS: Final = (
     "board.js",
     "charts.js",
     "answers.js",
+    "evidence.js",
     "cases.js",
     "main.js",
 )

@@ -7,15 +7,17 @@ import hashlib
 import io
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from sonogauge._errors import BadInput
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.report.load import Scores
 from sonogauge.report.page.answers import Answer, Answers, offered_paths
+from sonogauge.report.page.evidence import kind_counts, kinds_of, sentences_of, whole_iou
 from sonogauge.report.page.overlays import shapes_of
 from sonogauge.report.page.pack import short
+from sonogauge.report.page.trace import Traces, read_traces
 
 DEFAULT_CASES: Final = 60
 # Of all thumbnails together, as they stand in the page.
@@ -59,10 +61,10 @@ def gallery_data(
     """Return the cases of a gallery and what the reader must be told about them."""
     notices: list[str] = []
     if answers.bench is None or options.cases <= 0:
-        return {"cases": [], "pictures": {}, "total": 0}, notices
+        return {"cases": [], "pictures": {}, "total": 0, "kinds": []}, notices
     chosen = choose(answers, options.cases)
     wanted = {item.item_id for item in chosen}
-    replies = {}
+    replies: dict[int, dict[str, Shown]] = {}
     for index in answers.by_scores:
         found, why = _replies(scores[index], wanted, answers.bench)
         if why:
@@ -71,28 +73,35 @@ def gallery_data(
     pictures = _pictures(answers.bench, chosen, options)
     sizes = {case_id: picture.pop("size") for case_id, picture in pictures.items()}
     most = _reply_limit(replies)
+    traces = Traces()
     cases = []
     for item in chosen:
         width, height = sizes.get(item.images[0].case_id, (0, 0)) if item.images else (0, 0)
         held = {
-            str(lines[index]): _answer(answer, replies[index].get(item.item_id), most, width, height)
+            str(lines[index]): {
+                **_answer(answer, replies[index].get(item.item_id), most, width, height),
+                **_evidence(item, answer, replies[index].get(item.item_id), traces, width, height),
+            }
             for index, found in answers.by_scores.items()
             if (answer := found.get(item.item_id)) is not None
         }
         cases.append(_case(item, held, width, height))
     total = len({item_id for found in answers.by_scores.values() for item_id in found})
-    return {"cases": cases, "pictures": pictures, "total": total}, notices
+    shown = {"cases": cases, "pictures": pictures, "total": total, "kinds": kind_counts(answers, lines)}
+    return shown, notices
 
 
 def choose(answers: Answers, most: int) -> list[Item]:
-    """Return items spread over tasks and ways to end: right, wrong, disagreeing, failed by reason.
+    """Return items spread over tasks and ways to end: right, wrong, disagreeing, failed by reason, kinds of error.
 
     Each (task, way) gives one item in turn, in an order fixed by the item ids; no chance is involved.
     """
     strata: dict[tuple[str, str], list[str]] = {}
     for item_id in {item_id for found in answers.by_scores.values() for item_id in found}:
+        item = answers.items[item_id]
         ends = [found[item_id] for found in answers.by_scores.values() if item_id in found]
-        strata.setdefault((answers.items[item_id].task, _way(ends)), []).append(item_id)
+        kinds = sorted({name for one in ends for name in kinds_of(item, one)})
+        strata.setdefault((item.task, " ".join([_way(ends), *kinds])), []).append(item_id)
     queues = [sorted(strata[key], key=lambda one: hashlib.sha256(one.encode()).digest()) for key in sorted(strata)]
     order = [queue[turn] for turn in range(max(map(len, queues), default=0)) for queue in queues if turn < len(queue)]
     return [answers.items[item_id] for item_id in sorted(order[:most])]
@@ -124,6 +133,7 @@ def _case(item: Item, held: Mapping[str, Any], width: int, height: int) -> dict[
         "unit": answer.unit or "",
         "reference": shown_value(item.reference, answer.unit or ""),
         "places": list(item.reference.get("places") or ()),
+        "sentences": sentences_of(item.reference),
         "shapes": shapes_of(item.reference, width, height, "reference"),
         "state": item.reference_state,
         "determinable": item.determinable,
@@ -134,7 +144,7 @@ def _case(item: Item, held: Mapping[str, Any], width: int, height: int) -> dict[
     }
 
 
-def _answer(answer: Answer, reply: tuple[str, str | None] | None, most: int, width: int, height: int) -> dict[str, Any]:
+def _answer(answer: Answer, reply: Shown | None, most: int, width: int, height: int) -> dict[str, Any]:
     result: dict[str, Any] = {
         "outcome": answer.outcome,
         "reason": answer.reason,
@@ -146,11 +156,24 @@ def _answer(answer: Answer, reply: tuple[str, str | None] | None, most: int, wid
         result["places"] = list(places)
     if shapes := shapes_of(answer.prediction, width, height, "prediction"):
         result["shapes"] = shapes
-    if reply is not None and reply[1] is not None:
-        result["reply"] = reply[1][:most]
-        if len(reply[1]) > most:
-            result["cut"] = len(reply[1]) - most
+    if reply is not None and reply.text is not None:
+        result["reply"] = reply.text[:most]
+        if len(reply.text) > most:
+            result["cut"] = len(reply.text) - most
     return result
+
+
+def _evidence(
+    item: Item, answer: Answer, reply: Shown | None, traces: Traces, width: int, height: int
+) -> dict[str, Any]:
+    """Return kinds of error, sentences with their masks, and an agent's steps; what an answer lacks is left out."""
+    result: dict[str, Any] = {
+        "kinds": kinds_of(item, answer),
+        "sentences": sentences_of(answer.prediction),
+        "iou": whole_iou(item, answer, width, height),
+        "trace": traces(reply.trace, width, height) if reply is not None and reply.trace else None,
+    }
+    return {name: value for name, value in result.items() if value not in (None, [])}
 
 
 def shown_value(value: Mapping[str, Any], unit: str = "") -> str:
@@ -167,7 +190,8 @@ def shown_value(value: Mapping[str, Any], unit: str = "") -> str:
         parts.append(f"{number:.6g} {unit}".strip())
     if texts := value.get("texts"):
         parts.append("\n\n".join(texts))
-    if sentences := value.get("sentences"):
+    # The text of a report is all of its sentences.
+    elif sentences := value.get("sentences"):
         parts.append("\n".join(one["text"] or "" for one in sentences))
     for name, one, many in (("boxes", "box", "boxes"), ("points", "point", "points"), ("masks", "mask", "masks")):
         if not parts and (found := value.get(name)):
@@ -175,8 +199,15 @@ def shown_value(value: Mapping[str, Any], unit: str = "") -> str:
     return "; ".join(parts)
 
 
-def _replies(scores: Scores, wanted: set[str], bench: Folder) -> tuple[dict[str, tuple[str, str | None]], str]:
-    """Return (status, text) of the wanted items' unvaried replies, and why there are none."""
+class Shown(NamedTuple):
+    """What a page shows of a reply."""
+
+    text: str | None
+    trace: str | None
+
+
+def _replies(scores: Scores, wanted: set[str], bench: Folder) -> tuple[dict[str, Shown], str]:
+    """Return the wanted items' unvaried replies, and why there are none."""
     from sonogauge.score.inputs import open_replies
 
     source = scores.manifest.input("replies")
@@ -188,8 +219,9 @@ def _replies(scores: Scores, wanted: set[str], bench: Folder) -> tuple[dict[str,
             why = "cannot be read where they were"
             continue
         if source is not None and found.content_hash == source.hash:
+            traces = read_traces(path, wanted)
             return {
-                one.item_id: (one.status, one.text)
+                one.item_id: Shown(one.text, traces.get(one.item_id))
                 for one in found.replies
                 if one.item_id in wanted and not one.variant and not one.rater_id and not one.epoch
             }, ""
@@ -197,9 +229,9 @@ def _replies(scores: Scores, wanted: set[str], bench: Folder) -> tuple[dict[str,
     return {}, f"{scores.label}: its replies {why}; only what was read from them is shown."
 
 
-def _reply_limit(replies: Mapping[int, Mapping[str, tuple[str, str | None]]]) -> int:
+def _reply_limit(replies: Mapping[int, Mapping[str, Shown]]) -> int:
     """Return how many characters of each reply are kept, so that all of them stay within the budget."""
-    lengths = sorted(len(text) for found in replies.values() for _, text in found.values() if text is not None)
+    lengths = sorted(len(one.text) for found in replies.values() for one in found.values() if one.text is not None)
     limit = MOST_REPLY
     while limit > 200 and sum(min(length, limit) for length in lengths) > REPLY_BUDGET:
         limit //= 2

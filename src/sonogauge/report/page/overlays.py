@@ -24,6 +24,7 @@ def shapes_of(row: Mapping[str, Any], width: int, height: int, role: str) -> lis
 
     Returns:
         Dicts with role, kind (mask, box, point), label and geometry: `d` an SVG path, or x, y, w, h; all in fractions.
+        A mask has its `id` too.
     """
     if width <= 0 or height <= 0:
         return []
@@ -60,7 +61,7 @@ def _masks(masks: Iterable[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
     for mask in masks:
         label = mask["category"] or mask["mask_id"] or ""
         try:
-            yield {"kind": "mask", "label": label, "d": outline(mask)}
+            yield {"kind": "mask", "label": label, "id": mask["mask_id"] or "", "d": outline(mask)}
         except BadInput as error:
             yield {"kind": "broken", "label": f"{label}: {error}"}
 

@@ -1,5 +1,5 @@
 // Cases: a gallery with filters, and a dialog with image, overlays, question, reference and every reply.
-const cases = { task: "", line: "", outcome: "", reason: "", determinable: "", disagree: false, shown: [], at: 0, overlays: true, grid: true };
+const cases = { task: "", line: "", outcome: "", reason: "", kind: "", determinable: "", disagree: false, shown: [], at: 0, overlays: true, grid: true };
 const EDGES = [0, 0.45, 0.55, 1];
 const PLACES = ["upper left", "upper center", "upper right", "middle left", "center", "middle right", "lower left", "lower center", "lower right"];
 const caseBox = document.getElementById("case");
@@ -11,6 +11,7 @@ function fits(one) {
   if (cases.task && one.task !== cases.task) return false;
   if (cases.determinable && one.determinable !== cases.determinable) return false;
   if (cases.disagree && !one.disagree) return false;
+  if (cases.kind && !answersOf(one).some(([, answer]) => (answer.kinds || []).includes(cases.kind))) return false;
   if (!cases.outcome && !cases.reason) return !cases.line || answersOf(one).length > 0;
   return answersOf(one).some(([, answer]) => (!cases.outcome || answer.outcome === cases.outcome) && (!cases.reason || (answer.outcome === "failed" && answer.reason === cases.reason)));
 }
@@ -34,7 +35,7 @@ function card(one, place) {
   return h("li", {}, h("button", { type: "button", class: "card", "data-case": one.id, onclick: (event) => openCase(place, event.currentTarget) },
     h("span", { class: "thumb" }, one.images.length ? picture(one.images[0].case, "") : h("span", { class: "nopicture" }, "no image")),
     h("span", { class: "cardtext" }, h("b", {}, words(one.id)), h("span", { class: "one" }, words(one.reference || one.state)),
-      h("span", { class: "chips" }, Object.entries(counts).map(([outcome, count]) => chip(outcome, many ? `${count} ${OUTCOMES[outcome]}` : OUTCOMES[outcome])), one.disagree ? chip("disagree", "models disagree") : null))));
+      h("span", { class: "chips" }, Object.entries(counts).map(([outcome, count]) => chip(outcome, many ? `${count} ${OUTCOMES[outcome]}` : OUTCOMES[outcome])), one.disagree ? chip("disagree", "models disagree") : null, [...new Set(answersOf(one).flatMap(([, answer]) => answer.kinds || []))].map((kind) => chip("kind", KIND_NAMES[kind]))))));
 }
 
 function drawGrid() {
@@ -67,6 +68,7 @@ function drawCases(panel) {
       lines.length > 1 ? select("Model", [["", "any model"], ...lines.map((line) => [line, lineLabel(line)])], cases.line, change("line")) : null,
       select("Outcome", [["", "all"], ...held(everyAnswer((answer) => answer.outcome)).map((one) => [one, OUTCOMES[one]])], cases.outcome, change("outcome")),
       reasons.length ? select("Reason", [["", "any reason"], ...reasons.map((one) => [one, one.replaceAll("_", " ")])], cases.reason, change("reason")) : null,
+      gallery.kinds.length ? select("Kind of error", [["", "all"], ...kindOptions()], cases.kind, change("kind")) : null,
       select("Determinable", [["", "all"], ...held((one) => [one.determinable]).map((one) => [one, one])], cases.determinable, change("determinable")),
       lines.length > 1 ? h("fieldset", { class: "checks" }, h("legend", {}, "Models"), h("label", {}, h("input", { type: "checkbox", id: "disagree", checked: cases.disagree, onchange: (event) => { cases.disagree = event.target.checked; drawGrid(); } }), "disagree")) : null,
       h("p", { class: "hint", id: "case-count", role: "status" })),
@@ -83,9 +85,9 @@ function sector(name) {
   return { x: EDGES[column], y: EDGES[row], width: EDGES[column + 1] - EDGES[column], height: EDGES[row + 1] - EDGES[row] };
 }
 
-function shape(one) {
+function shape(one, marked) {
   const name = s("title", {}, `${one.role}: ${one.label || one.kind}`);
-  const kind = `shape ${one.role} ${one.kind}`;
+  const kind = `shape ${one.role} ${one.kind}${marked ? " cited" : cited.mark ? " dimmed" : ""}`;
   if (one.kind === "mask") return s("path", { class: kind, d: one.d, "fill-rule": "evenodd" }, name);
   if (one.kind === "box") return s("rect", { class: kind, x: one.x, y: one.y, width: one.w, height: one.h }, name);
   if (one.kind === "point") return s("path", { class: kind, d: `M${one.x - 0.018} ${one.y}h.036M${one.x} ${one.y - 0.018}v.036` }, name);
@@ -100,11 +102,11 @@ function overlay(one, line) {
     for (const name of one.places) kids.push(sector(name) && s("rect", { class: "sector reference", ...sector(name) }, s("title", {}, `reference: ${name}`)));
     for (const name of (picked && picked.places) || []) kids.push(sector(name) && s("rect", { class: "sector prediction", ...sector(name) }, s("title", {}, `prediction: ${name}`)));
   }
-  if (cases.overlays) {
+  if (cases.overlays || cited.mark) {
     const own = (data.gallery.pictures[one.images[0].case] || {}).shapes || [];
     // What the reference itself holds is drawn once, as the reference.
     const known = new Set(one.shapes.map((each) => JSON.stringify([each.kind, each.x, each.y, each.d])));
-    kids.push(...own.filter((each) => !known.has(JSON.stringify([each.kind, each.x, each.y, each.d]))).map(shape), ...one.shapes.map(shape), ...((picked && picked.shapes) || []).map(shape));
+    kids.push(...own.filter((each) => !known.has(JSON.stringify([each.kind, each.x, each.y, each.d]))).map((each) => shape(each)), ...[...one.shapes, ...((picked && picked.shapes) || [])].map((each) => shape(each, isCited(each, line))), ...citedPaths());
   }
   return s("svg", { class: "overlay", viewBox: "0 0 1 1", preserveAspectRatio: "none", "aria-hidden": "true" }, kids.filter(Boolean));
 }
@@ -117,10 +119,15 @@ function figure(one) {
   const frame = h("div", { class: "frame" });
   const first = one.images[0];
   const shownFirst = picture(first.case, `Image of case ${first.case}`);
+  const scored = h("p", { class: "hint iou" });
   const draw = () => {
+    const shownLine = cited.mark && cited.mark.line ? cited.mark.line : line;
     frame.replaceChildren(shownFirst);
-    if (shownFirst.tagName === "IMG") frame.append(overlay(one, line));
+    if (shownFirst.tagName === "IMG") frame.append(overlay(one, shownLine));
+    const told = shownLine && iouOf(one.answers[shownLine]);
+    scored.replaceChildren(...(told ? [h("b", {}, told), " ", modelName(lineLabel(shownLine))] : []));
   };
+  cited.draw = draw;
   shownFirst.addEventListener("error", () => frame.replaceChildren(picture(first.case, "").tagName === "IMG" ? h("span", { class: "nopicture" }, h("b", {}, first.case), h("span", {}, "the thumbnail cannot be shown: its data are broken")) : picture(first.case, "")));
   draw();
   const toggle = (name, text) => h("label", {}, h("input", { type: "checkbox", checked: cases[name], onchange: (event) => { cases[name] = event.target.checked; draw(); } }), text);
@@ -134,27 +141,31 @@ function figure(one) {
           one.form === "place" ? toggle("grid", "places") : null, toggle("overlays", "annotations"),
           lines.length > 1 ? select("Prediction of", lines.map((each) => [each, lineLabel(each)]), line, (value) => { line = value; draw(); }) : null,
           h("p", { class: "hint key" }, h("i", { class: "swatch reference" }), " reference ", h("i", { class: "swatch prediction" }), " prediction ", h("i", { class: "swatch case" }), " annotation"))
-      : null);
+      : null,
+    scored);
 }
 
 function answerBlock(one, line, answer) {
-  const graded = Object.entries(answer.values).filter(([name]) => !name.startsWith("correct")).map(([name, value]) => `${metricName(name)} ${value}`);
+  const graded = Object.entries(answer.values).filter(([name]) => !name.startsWith("correct") && !name.startsWith("error_")).map(([name, value]) => `${metricName(name)} ${value}`);
   return h("article", { class: "answer" },
-    h("h3", {}, modelName(lineLabel(line)), " ", chip(answer.outcome)),
+    h("h3", {}, modelName(lineLabel(line)), " ", chip(answer.outcome), kindChips(answer)),
     h("dl", { class: "pairs" },
-      h("div", {}, h("dt", {}, "Read as"), h("dd", {}, answer.prediction ? words(answer.prediction) : DASH)),
+      h("div", {}, h("dt", {}, "Read as"), h("dd", {}, answer.sentences ? sentenceList(answer.sentences, line, `Sentences of ${lineLabel(line)}`) : answer.prediction ? words(answer.prediction) : DASH)),
       answer.reason ? h("div", {}, h("dt", {}, "Reason"), h("dd", {}, `${answer.reason.replaceAll("_", " ")}${REASONS[answer.reason] ? `: ${REASONS[answer.reason]}` : ""}`)) : null,
       answer.status && answer.status !== "ok" ? h("div", {}, h("dt", {}, "Request"), h("dd", {}, answer.status)) : null,
+      iouOf(answer) ? h("div", {}, h("dt", {}, "Pixels"), h("dd", { class: "strong" }, iouOf(answer))) : null,
       graded.length ? h("div", {}, h("dt", {}, "Counts"), h("dd", {}, graded.join(", "))) : null),
     answer.reply === undefined
       ? h("p", { class: "hint" }, "The reply itself is not in this page.")
       : h("pre", { class: "reply", dir: "auto", tabindex: 0, role: "region", "aria-label": `Reply of ${lineLabel(line)}` }, visible(answer.reply) || "(empty)"),
-    answer.cut ? h("p", { class: "hint" }, `Shortened: ${answer.cut} more characters stand in the run folder.`) : null);
+    answer.cut ? h("p", { class: "hint" }, `Shortened: ${answer.cut} more characters stand in the run folder.`) : null,
+    traceBlock(answer.trace, line));
 }
 
 function openCase(place, from) {
   if (from) caseBack = from;
   cases.at = place;
+  cited.mark = cited.pinned = null;
   const one = cases.shown[place];
   const step = (by, text) => h("button", { type: "button", class: "quiet", disabled: !cases.shown[place + by], onclick: () => openCase(place + by) }, text);
   caseBox.replaceChildren(
@@ -165,7 +176,7 @@ function openCase(place, from) {
       h("div", {},
         h("p", { class: "lead" }, `${one.task} ${task(one.task).title} · ${one.dataset}`),
         h("dl", { class: "pairs" },
-          h("div", {}, h("dt", {}, "Reference"), h("dd", { class: "strong" }, one.reference ? words(one.reference) : `none (${one.state})`)),
+          h("div", {}, h("dt", {}, "Reference"), h("dd", { class: one.sentences.length ? "" : "strong" }, one.sentences.length ? sentenceList(one.sentences, "", "Sentences of the reference") : one.reference ? words(one.reference) : `none (${one.state})`)),
           one.options.length ? h("div", {}, h("dt", {}, "Options"), h("dd", {}, one.options.map((option) => h("span", { class: "option" }, words(option))))) : null,
           one.range ? h("div", {}, h("dt", {}, "Range"), h("dd", {}, `${one.range[0]} to ${one.range[1]} ${one.unit}`)) : null,
           h("div", {}, h("dt", {}, "Determinable"), h("dd", {}, one.determinable)),
