@@ -52,7 +52,8 @@ class _Collector:
 def render(tests: Iterable[Marked]) -> str:
     """Return docs/status.md for the given tests.
 
-    >>> print(render([Marked("a", "answers", True), Marked("b", "answers", False)]).splitlines()[12])
+    >>> lines = render([Marked("a", "answers", True), Marked("b", "answers", False)]).splitlines()
+    >>> print(*(line for line in lines if line.startswith("| answers |")))
     | answers | asking and strict parsing, one module per answer form | proven on real data | 1 | 1 |
     """
     tests = list(tests)

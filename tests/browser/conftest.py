@@ -19,9 +19,9 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     return make(tmp_path_factory.mktemp("page"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """A real Chromium; one for all tests."""
+    """A real Chromium; stopped after each module, since its event loop keeps others of the thread from running."""
     playwright = require_extra("test", "playwright.sync_api")
     try:
         find_or_install()

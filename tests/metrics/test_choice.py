@@ -108,6 +108,10 @@ def sums_for(statistic: str, seed: int) -> np.ndarray:
         return calibration_statistics(normalised(rng.random((40, 3))), rng.integers(0, 3, size=40)).sum(axis=0)
     if statistic == "mask_errors":
         return np.append(rng.uniform(0, 3, size=len(ERRORS)), 20.0)
+    if statistic == "ranked":
+        return np.append(rng.uniform(1, 19, size=4), 20.0)
+    if statistic == "sets":
+        return np.append(rng.uniform(1, 19, size=8), 20.0)
     if statistic == "grounding":
         return np.append(rng.uniform(1, 5, size=4), 20.0)
     if statistic in ("lesions", "finding_types", "report_categories", "report_cells"):
