@@ -16,9 +16,10 @@ from tests.run.server import Asked, Server, completion, error, reply_to
 from tests.run.tiny import bench, case, item, picture
 from tests.shared import ROOT
 
+from sonogauge import append_log
 from sonogauge._errors import BadInput
 from sonogauge.folders import Folder
-from sonogauge.run import log, run
+from sonogauge.run import run
 
 pytestmark = pytest.mark.part("run")
 FAST: dict[str, Any] = {"backoff": 0.01, "retries": 2}
@@ -186,7 +187,7 @@ def test_a_full_disk_keeps_what_was_written(tiny: Path, tmp_path: Path, monkeypa
         return write(handle, data)
 
     with Server() as server:
-        monkeypatch.setattr(log.os, "write", full)
+        monkeypatch.setattr(append_log.os, "write", full)
         line = stopped(server.url, tiny, tmp_path / "run")
         assert "replies.jsonl: cannot write (No space left on device); make room" in line
         monkeypatch.undo()
@@ -214,7 +215,7 @@ def test_two_processes_on_one_folder(tiny: Path, tmp_path: Path) -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
         assert other.stdout is not None and other.stdin is not None
         assert other.stdout.readline() == b"held\n"
-        with pytest.raises(BadInput, match="another process runs in this folder"):
+        with pytest.raises(BadInput, match="another process works in this folder"):
             run(tiny, "baseline/random", out)
         other.stdin.close()
     assert {file.name: file.read_bytes() for file in out.iterdir()} == before

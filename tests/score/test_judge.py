@@ -19,7 +19,7 @@ from sonogauge.folders import Folder
 from sonogauge.models.base import Outcome
 from sonogauge.score.judge import judge
 from sonogauge.score.judging.ask import Patience
-from sonogauge.score.judging.log import LOG, VerdictFolder
+from sonogauge.score.judging.log import VerdictFolder
 
 pytestmark = [pytest.mark.part("judge"), pytest.mark.lookalike]
 QUICK = Patience(connections=3, retries=2, backoff=0.0, timeout=5.0)
@@ -135,7 +135,7 @@ def test_a_judge_that_hangs_times_out(tmp_path: Path) -> None:
     replies, bench = made(tmp_path, {"AR/001": "something"}, [text_item(1, "psoriasis")])
     patience = Patience(retries=1, backoff=0.0, timeout=0.05)
     judge(replies, tmp_path / "v", [Hanging(lambda data, nth: "")], bench=bench, patience=patience)
-    (entry,) = [json.loads(line) for line in (tmp_path / "v" / LOG).read_text().splitlines()]
+    (entry,) = [json.loads(line) for line in (tmp_path / "v" / "verdicts.jsonl").read_text().splitlines()]
     assert entry["error"].startswith("timeout") and entry["attempts"] == 2
     assert rows_of(tmp_path / "v")["AR/001"]["status"] == "judge_failed"
 
@@ -195,8 +195,8 @@ def test_nothing_is_asked_twice(tmp_path: Path) -> None:
     assert (again.asked, again.reused, len(scripted.requests)) == (0, 5, 6)
     assert (tmp_path / "v/verdicts.parquet").read_bytes() == table
     # A line torn by a kill is asked again, one reply that changed is asked anew, what failed only on demand.
-    log = (tmp_path / "v" / LOG).read_bytes()
-    (tmp_path / "v" / LOG).write_bytes(log[:-20])
+    log = (tmp_path / "v" / "verdicts.jsonl").read_bytes()
+    (tmp_path / "v" / "verdicts.jsonl").write_bytes(log[:-20])
     write_replies(replies, texts | {"AR/003": "another answer"})
     more = judge(replies, tmp_path / "v", [scripted], bench=bench)
     assert more.asked in (1, 2)  # the torn line may be that of AR/003
@@ -278,7 +278,7 @@ def test_one_process_judges_in_a_folder(tmp_path: Path) -> None:
     replies, bench = made(tmp_path, {"AR/001": "a"}, [text_item(1, "psoriasis")])
 
     def again(data: dict[str, Any], nth: int) -> str:
-        with pytest.raises(BadInput, match="another process judges"):
+        with pytest.raises(BadInput, match="another process works in"):
             VerdictFolder(tmp_path / "v", Folder(tmp_path / "v").manifest).__enter__()
         return says(1)
 
@@ -304,11 +304,11 @@ def test_refusals(tmp_path: Path) -> None:
     judge(replies, tmp_path / "v", twice[:1], bench=bench)
     with pytest.raises(BadInput, match="verdicts on another run"):
         judge(replies, tmp_path / "v", twice[:1], bench=bench, model="other")
-    with pytest.raises(BadInput, match="holds no verdicts"):
+    with pytest.raises(BadInput, match="is no verdicts folder"):
         (tmp_path / "full").mkdir()
         (tmp_path / "full/x").touch()
         judge(replies, tmp_path / "full", twice[:1], bench=bench)
-    (tmp_path / "v" / LOG).write_text("nonsense\n")
+    (tmp_path / "v" / "verdicts.jsonl").write_text("nonsense\n")
     with pytest.raises(BadInput, match="broken line"):
         judge(replies, tmp_path / "v", twice[:1], bench=bench)
 
