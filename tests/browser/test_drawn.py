@@ -92,6 +92,15 @@ def test_sentences_mark_their_masks_and_steps_open(
     assert tab.page.locator("img[src=x]").count() == 0
 
 
+def test_a_drawn_case_fits_a_phone(open_tab: Any, drawn_page: Path, drawn: MadeDrawn) -> None:
+    page = open_tab(drawn_page, viewport={"width": 390, "height": 800}).page
+    page.click("#tab-cases")
+    assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth")
+    page.locator(f".card[data-case='{drawn.report}']").click()
+    page.locator("#case .trace > summary").click()
+    assert page.locator("#case").evaluate("one => one.scrollWidth <= one.clientWidth")
+
+
 def test_hovering_marks_only_while_it_lasts(open_tab: Any, drawn_page: Path, drawn: MadeDrawn) -> None:
     page = open_tab(drawn_page).page
     page.click("#tab-cases")

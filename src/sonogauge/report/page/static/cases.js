@@ -62,6 +62,7 @@ function drawCases(panel) {
   const hidden = Object.values(gallery.pictures).filter((one) => one.restricted).length;
   parts.push(
     h("p", { class: "hint" }, "Chosen over tasks and ways to end, not at random: what stands here says nothing about how often something happens."),
+    gallery.kinds.length ? h("p", { class: "hint" }, "Kinds of error are told with how many of all scored answers show them, and how many cases here.") : null,
     hidden ? h("p", { class: "hint" }, `${hidden} images are not shown, because their sources may not be redistributed or are private.`) : null,
     h("div", { class: "filters" },
       select("Task", [["", "all tasks"], ...held((one) => [one.task]).map((code) => [code, `${code} ${task(code).title}`])], cases.task, change("task")),

@@ -72,7 +72,7 @@ function targetSteps(one, line, place) {
     h("td", { class: "r" }, each.score === null ? DASH : String(each.score)),
     h("td", { class: "r" }, each.area === null ? DASH : String(each.area)),
     h("td", {}, each.kept ? "kept" : "dropped")));
-  return h("section", { class: "target" },
+  return h("div", { class: "target" },
     h("h5", {}, `Target ${place + 1}: `, words(one.category)),
     h("dl", { class: "pairs" }, pairOf("Phrase", one.phrase ? words(one.phrase) : DASH), pairOf("Prompt", one.prompt ? words(one.prompt) : DASH), one.cause ? pairOf("No mask", words(one.cause)) : null),
     rows.length
