@@ -237,14 +237,19 @@ def test_a_cluster_elsewhere_is_reached_by_its_address(tmp_path: Path) -> None:
     try:
         _wait_for(port)
         command = [sys.executable, "-c", "from sonogauge.cli import main; main()", "build", str(file)]
-        done = subprocess.run(
-            [*command, "--out", str(tmp_path / "there"), "--engine", f"ray://127.0.0.1:{port}"],
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=200,
-        )
+        # The port opens before the cluster can serve a client.
+        for _ in range(5):
+            done = subprocess.run(
+                [*command, "--out", str(tmp_path / "there"), "--engine", f"ray://127.0.0.1:{port}"],
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=100,
+            )
+            if "no Ray cluster" not in done.stderr:
+                break
+            time.sleep(5)
     finally:
         os.killpg(cluster.pid, signal.SIGKILL)
         cluster.wait()
