@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
@@ -21,7 +22,7 @@ from sonogauge.folders import MANIFEST, Manifest, TableFacts, TableWriter, read_
 LOCK: Final = ".lock"
 
 
-class AppendFolder:
+class AppendFolder(ABC):
     """An open folder, held by one process; a context manager. Subclasses name the table and read the lines.
 
     Args:
@@ -44,13 +45,13 @@ class AppendFolder:
         self._log = -1
         self._end = 0
 
+    @abstractmethod
     def agree(self, old: Manifest) -> None:
         """Refuse a folder that holds other work; raise BadInput."""
-        raise NotImplementedError
 
+    @abstractmethod
     def note(self, entry: Mapping[str, Any], offset: int) -> None:
         """Take in one line, which lies at `offset` of the log; KeyError, ValueError or TypeError if it is broken."""
-        raise NotImplementedError
 
     def __enter__(self) -> Self:
         path = self.path
