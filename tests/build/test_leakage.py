@@ -15,7 +15,7 @@ from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec, load_spec
 from sonogauge.benchmarks.synthetic.build import build_synthetic
-from sonogauge.build.duplicates import correlate
+from sonogauge.build.duplicates import _highest, correlate
 from sonogauge.build.fingerprint import decode, sign
 from sonogauge.build.leakage import audit, audit_lines
 from sonogauge.build.probe import ALTERATIONS, measure_detection
@@ -219,3 +219,16 @@ def test_copies_with_another_look_are_found(tmp_path: Path, alter: Callable[[Pix
     cases = [*halves(8), (case("copy", alter(picture(0))), ("test",))]
     found = audit(bench_of(tmp_path / "b", cases), probe=0)
     assert [(one.left, one.right) for one in found.near] == [("made/copy", "made/000")]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_the_highest_correlation_is_that_of_opencv(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    sizes = [(64, 64), (61, 67), (58, 64)]
+    fields = [cv2.GaussianBlur(random.normal(0, 40, size).astype(np.float32), (0, 0), 2) for size in sizes]
+    fields[1][:, :30] = 3.0  # windows on even ground have no correlation, and opencv calls their noise one
+    template = fields[2][3:51, 5:57] + random.normal(0, 2, (48, 52)).astype(np.float32)
+    expected = [float(cv2.matchTemplate(field, template, cv2.TM_CCOEFF_NORMED).max()) for field in fields]
+    assert _highest(template, fields) == pytest.approx(max(expected), abs=1e-6)
+    assert _highest(template, fields[:1]) == pytest.approx(expected[0], abs=1e-6)
+    assert _highest(template, [np.full((64, 64), 7, np.float32)]) == -1.0

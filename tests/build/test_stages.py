@@ -181,6 +181,11 @@ def test_tags_that_name_someone_are_found() -> None:
     info.add_text("Author", "someone")
     info.add_text("Software", "scanner")
     image.save(texts, "PNG", pnginfo=info)
+    behind, late = io.BytesIO(), PngInfo()
+    late.add_text("Patient", "someone", after_idat=True)
+    image.save(behind, "PNG", pnginfo=late)
+    assert tags_of(behind.getvalue()) == ["Patient"]
+    assert tags_of(behind.getvalue()[:60]) == []
     assert tags_of(plain.getvalue()) == []
     assert tags_of(named.getvalue()) == ["Artist", "BodySerialNumber", "GPSInfo"]
     assert tags_of(texts.getvalue()) == ["Author"]

@@ -24,13 +24,14 @@ _THREADS: Final = 2
 _WAYS: Final = 256  # more than orientations times windows, both ways
 _SMOOTH: Final = 4.0  # standard deviation in thumbnail pixels
 _CENTRE: Final = 0.8
-# Width and height of the other picture: it may show more or less of the scene, along one side or both.
+# Width and height of the other picture, beside its own: it may show more or less of the scene, along one side or both.
 _SCALES: Final = (
-    *((1.0, 1.0), (1.0, 0.95), (0.95, 1.0), (1.0, 1.05), (1.05, 1.0)),
+    *((1.0, 0.95), (0.95, 1.0), (1.0, 1.05), (1.05, 1.0)),
     *((0.975, 0.975), (1.025, 1.025), (0.95, 0.95), (1.05, 1.05)),
 )
 _FLAT: Final = 1.0
 _UNLIKE: Final = 25  # bits between whole images, of 63; of a copy cropped by 5 % they are fewer
+_NOISE: Final = 1e-6  # variance of a window below which it is even
 _HOPELESS: Final = 0.3  # a copy that is off by a few percent still correlates by more
 _SURE: Final = 0.95
 
@@ -177,16 +178,50 @@ def _detail(picture: Pixels, width: int, height: int) -> Any:
 
 
 def _best_fit(left: Pixels, right: Pixels) -> float:
-    import cv2
-
     margin = round(THUMB * (1 - _CENTRE) / 2)
     template = _detail(left, THUMB, THUMB)[margin:-margin, margin:-margin]
     if float(template.std()) < _FLAT or float(right.std()) < _FLAT:
         return 0.0
+    first = _highest(template, [_detail(right, THUMB, THUMB)])
+    if first > _SURE or first < _HOPELESS:
+        return first
+    fields = [_detail(right, round(THUMB * across), round(THUMB * down)) for across, down in _SCALES]
+    return max(first, _highest(template, fields))
+
+
+def _highest(template: Any, fields: Sequence[Any]) -> float:
+    """Return the highest normalised correlation of a template at any place inside any of the fields.
+
+    Equal to the maximum of OpenCV's `matchTemplate` with TM_CCOEFF_NORMED over the fields; several fields in one
+    Fourier transform are many times as fast as that. Source: J. P. Lewis, "Fast normalized cross-correlation", 1995.
+    """
+    import cv2
+    from scipy.fft import irfft2, next_fast_len, rfft2
+
+    height, width = template.shape
+    centred = template.astype(np.float64) - float(template.mean(dtype=np.float64))
+    energy = float((centred**2).sum())
+    size = tuple(next_fast_len(max(field.shape[axis] for field in fields), real=True) for axis in (0, 1))
+    padded = np.zeros((len(fields), *size))
+    for number, field in enumerate(fields):
+        padded[number, : field.shape[0], : field.shape[1]] = field
+    products = irfft2(rfft2(padded) * rfft2(centred, size).conj(), size)
     best = -1.0
-    for across, down in _SCALES:
-        field = _detail(right, round(THUMB * across), round(THUMB * down))
-        best = max(best, float(cv2.matchTemplate(field, template, cv2.TM_CCOEFF_NORMED).max()))
-        if best > _SURE or best < _HOPELESS:
-            break
+    for product, field in zip(products, fields, strict=True):
+        total, squares = (_windows(one, height, width) for one in cv2.integral2(field, sdepth=cv2.CV_64F))
+        spread = squares - total**2 / (height * width)
+        inside = product[: spread.shape[0], : spread.shape[1]]
+        lit = spread > _NOISE * height * width
+        if lit.any():
+            best = max(best, float((inside[lit] / np.sqrt(spread[lit] * energy)).max()))
     return best
+
+
+def _windows(integral: Any, height: int, width: int) -> Any:
+    """Return the sums of all windows of a size, from an integral image."""
+    return (
+        integral[height:, width:]
+        - integral[:-height, width:]
+        - integral[height:, :-width]
+        + integral[:-height, :-width]
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -92,7 +93,7 @@ def sign(pixels: Pixels) -> Signature:
     digest.update(pixels.data)
     base = cv2.resize(to_grey(pixels), (_BASE, _BASE), interpolation=cv2.INTER_AREA)
     thumb = cv2.resize(base, (THUMB, THUMB), interpolation=cv2.INTER_AREA)
-    codes = np.stack([_codes(_window(base, window)) for window in WINDOWS])
+    codes = _codes([_window(base, window) for window in WINDOWS])
     return Signature(digest.hexdigest(), codes, np.asarray(thumb, dtype=np.uint8))
 
 
@@ -103,22 +104,25 @@ def _window(base: Any, window: tuple[float, float, float, float]) -> Any:
     return cv2.resize(base[top:bottom, left:right], (_DCT, _DCT), interpolation=cv2.INTER_AREA).astype(np.float32)
 
 
-_COLUMN_SIGNS: Final = np.where(np.arange(_LOW) % 2, -1.0, 1.0).astype(np.float32)
+_SIGNS: Final = np.where(np.arange(_LOW) % 2, -1.0, 1.0).astype(np.float32)
 
 
-def _codes(small: Any) -> NDArray[np.uint64]:
-    """Return the codes of a square picture in its eight orientations; turning a picture only swaps and negates."""
+def _codes(pictures: Sequence[Any]) -> NDArray[np.uint64]:
+    """Return the codes of square pictures in their eight orientations; turning a picture only swaps and negates.
+
+    Returns: (pictures, ORIENTATIONS).
+    """
     import cv2
 
-    low = cv2.dct(small)[:_LOW, :_LOW]
-    turned = []
-    for block in (low, low.T):
-        for rows in (1.0, _COLUMN_SIGNS[:, None]):
-            turned += [block * rows, block * rows * _COLUMN_SIGNS[None, :]]
-    blocks = np.stack(turned).reshape(ORIENTATIONS, -1)
-    blocks[:, 0] = 0  # the mean brightness
-    bits = blocks > np.median(blocks[:, 1:], axis=1, keepdims=True)
-    return np.packbits(bits, axis=1).view(np.uint64).reshape(-1)
+    low = np.stack([cv2.dct(one)[:_LOW, :_LOW] for one in pictures])
+    upright = np.stack([low, low.transpose(0, 2, 1)], axis=1)
+    # Axes: picture, swapped, turned top to bottom, turned left to right, row, column.
+    blocks = np.stack([upright, upright * _SIGNS[:, None]], axis=2)
+    blocks = np.stack([blocks, blocks * _SIGNS], axis=3).reshape(len(pictures), ORIENTATIONS, -1)
+    blocks[:, :, 0] = 0  # the mean brightness
+    # The median of the other 63 values, which are an odd number.
+    middle = np.partition(blocks[:, :, 1:], (_LOW * _LOW - 2) // 2, axis=2)[:, :, (_LOW * _LOW - 2) // 2, None]
+    return np.packbits(blocks > middle, axis=2).view(np.uint64).reshape(len(pictures), ORIENTATIONS)
 
 
 def orient(picture: Pixels, orientation: int) -> Pixels:

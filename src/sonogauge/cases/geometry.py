@@ -41,14 +41,23 @@ def decode_mask(row: Mapping[str, Any]) -> Mask:
     """
     from pycocotools import mask as coco
 
-    height, width = (int(side) for side in row["size"])
-    # pycocotools itself does not check the runs and would read past the end of the image.
-    if height < 0 or width < 0 or _run_total(row["counts"]) != height * width:
-        raise BadInput(f"run lengths do not add up to {height} x {width}", field="counts", fix="export the mask again")
+    height, width = check_runs(row)
     if height * width == 0:
         return np.zeros((height, width), dtype=bool)
     decoded = coco.decode({"size": [height, width], "counts": str(row["counts"]).encode("ascii")})
     return np.asarray(decoded, dtype=bool)
+
+
+def check_runs(row: Mapping[str, Any]) -> tuple[int, int]:
+    """Return height and width of a row of `tables.MASK` whose code is sound; cheaper than decoding it.
+
+    Raises:
+        BadInput: the runs do not add up to height times width; pycocotools would read past the end of the image.
+    """
+    height, width = (int(side) for side in row["size"])
+    if height < 0 or width < 0 or _run_total(row["counts"]) != height * width:
+        raise BadInput(f"run lengths do not add up to {height} x {width}", field="counts", fix="export the mask again")
+    return height, width
 
 
 def _run_total(counts: str) -> int:

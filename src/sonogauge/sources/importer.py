@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
@@ -41,9 +42,9 @@ READERS: Registry[Reader] = Registry(
     group="sonogauge.readers",
 )
 
-_WORKERS: Final = 4
-_WINDOW: Final = 16
+_WORKERS: Final = max(2, os.cpu_count() or 2)
 _ROWS_PER_GROUP: Final = 64
+_WINDOW: Final = _ROWS_PER_GROUP  # so that the threads have work while a row group is written
 _EXPLAINED: Final = 3
 # What a manifest tells of its source.
 _ABOUT: Final = {"title", "citation", "known_issues", "verified", "provenance", "reference_standard", "patient_id"}

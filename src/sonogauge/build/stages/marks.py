@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
@@ -31,6 +31,8 @@ _TAGS: Final = {
 _EXIF_FOLDER: Final = 0x8769
 # Text chunks of PNG and the like that say nothing of people.
 _HARMLESS: Final = frozenset({"software", "raw profile type icc", "icc_profile", "gamma", "srgb"})
+_PNG: Final = b"\x89PNG\r\n\x1a\n"
+_PNG_TAGS: Final = frozenset({b"tEXt", b"zTXt", b"iTXt", b"eXIf"})  # the chunks that hold any
 # Attributes of the basic confidentiality profile of DICOM (PS3.15, table E.1-1) that occur with ultrasound.
 DICOM_NAMES: Final = (
     *("PatientName", "PatientID", "PatientBirthDate", "PatientBirthTime", "PatientAddress", "PatientTelephoneNumbers"),
@@ -61,6 +63,9 @@ def tags_of(data: bytes, meta: Iterable[Mapping[str, str]] | None = None) -> lis
     }
     if data[128:132] == b"DICM":
         return sorted(found | _dicom_tags(data))
+    # Pillow decodes a whole PNG to look for tags behind its pixels.
+    if data.startswith(_PNG) and _PNG_TAGS.isdisjoint(_png_chunks(data)):
+        return sorted(found)
     from PIL import Image
 
     try:
@@ -81,6 +86,14 @@ def tags_of(data: bytes, meta: Iterable[Mapping[str, str]] | None = None) -> lis
     except Exception:  # an unreadable image is the concern of another check
         return sorted(found)
     return sorted(found)
+
+
+def _png_chunks(data: bytes) -> Iterator[bytes]:
+    """Yield the names of the chunks of a PNG file. Source: PNG specification, section 5.3, "Chunk layout"."""
+    at = len(_PNG)
+    while at + 8 <= len(data):
+        yield data[at + 4 : at + 8]
+        at += 12 + int.from_bytes(data[at : at + 4], "big")  # length, name and checksum are four bytes each
 
 
 def _says_something(value: object) -> bool:

@@ -13,7 +13,7 @@ from sonogauge._errors import BadInput
 from sonogauge.build.fingerprint import ORIENTATIONS, THUMB, WINDOWS, Pixels, decode, sign, to_grey
 from sonogauge.build.recipe import CHECKS, QualityRule
 from sonogauge.build.stages.marks import has_callipers, has_text, tags_of
-from sonogauge.cases.geometry import decode_mask
+from sonogauge.cases.geometry import check_runs
 from sonogauge.tables import STRING, STRINGS
 
 VERSION: Final = 1
@@ -126,8 +126,8 @@ def _measure(grey: Pixels) -> tuple[float, float, float]:
     brightness = float((lit * np.arange(9, 256)).sum() / lit.sum()) if lit.sum() else float(mean[0, 0])
     scale = _SHARP_SIDE / max(grey.shape)
     small = grey if scale >= 1 else cv2.resize(grey, None, fx=scale, fy=scale, interpolation=cv2.INTER_AREA)
-    sharpness = float(cv2.Laplacian(small, cv2.CV_32F).var())
-    return round(float(deviation[0, 0]), 4), round(brightness, 4), round(sharpness, 4)
+    _, edges = cv2.meanStdDev(cv2.Laplacian(small, cv2.CV_32F))
+    return round(float(deviation[0, 0]), 4), round(brightness, 4), round(float(edges[0, 0]) ** 2, 4)
 
 
 def _shares(row: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -145,7 +145,7 @@ def _shares(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     shares = []
     for category, masks in sorted(codes.items()):
         for mask in masks:
-            decode_mask(mask)
+            check_runs(mask)
         runs = [{"size": [height, width], "counts": mask["counts"].encode("ascii")} for mask in masks]
         area = float(coco.area(coco.merge(runs)))
         shares.append({"category": category, "share": area / (height * width)})
