@@ -26,6 +26,7 @@ from sonogauge._errors import BadInput
 from sonogauge.tables import ADDED, SCHEMAS, TABLE_VERSION, key_of
 
 MANIFEST: Final = "manifest.json"
+_IMAGE_BYTES: Final = "image.bytes"  # of cases
 _REMAKE: Final = "make the folder again"
 
 
@@ -116,8 +117,10 @@ class TableWriter:
 
     def __init__(self, path: Path, name: str, rows_per_group: int = 2048) -> None:
         self._schema = SCHEMAS[name]
-        # A dictionary of images would be as large as the row group and be decoded whole to read one of them.
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=name != "cases")
+        # A dictionary of images would be as large as the row group and be decoded whole to read one of them; most
+        # image files are compressed already, and Snappy soon gives up on those.
+        packing = {column: "snappy" if column == _IMAGE_BYTES else "zstd" for column in _leaf_columns(self._schema)}
+        self._writer = pq.ParquetWriter(path, self._schema, compression=packing, use_dictionary=name != "cases")
         self._pending: list[Mapping[str, Any]] = []
         self._size = rows_per_group
         self._digest = hashlib.sha256()
@@ -157,6 +160,14 @@ def hash_rows(table: pa.Table, digest: Any) -> None:
         for row in batch.to_pylist():
             digest.update(canonical_json(row).encode("utf-8", "surrogatepass"))
             digest.update(b"\n")
+
+
+def _leaf_columns(schema: pa.Schema) -> list[str]:
+    """Return the names by which Parquet knows the columns of a schema, nested ones by their paths."""
+    sink = pa.BufferOutputStream()
+    pq.ParquetWriter(sink, schema).close()
+    columns = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
+    return [columns.column(number).path for number in range(len(columns))]
 
 
 class FolderWriter:

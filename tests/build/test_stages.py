@@ -182,7 +182,7 @@ def test_tags_that_name_someone_are_found() -> None:
     info.add_text("Software", "scanner")
     image.save(texts, "PNG", pnginfo=info)
     behind, late = io.BytesIO(), PngInfo()
-    late.add_text("Patient", "someone", after_idat=True)
+    late.add(b"tEXt", b"Patient\0someone", after_idat=True)
     image.save(behind, "PNG", pnginfo=late)
     assert tags_of(behind.getvalue()) == ["Patient"]
     assert tags_of(behind.getvalue()[:60]) == []
