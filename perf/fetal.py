@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import resource
 import subprocess
 import sys
 import tempfile
@@ -20,6 +19,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from _memory import peak_memory
 
 GOAL_SECONDS = 600.0
 # Peak memory may grow by this factor from a quarter of the questions to all of them.
@@ -148,7 +149,7 @@ def main() -> int:
         facts |= {
             "seconds": time.perf_counter() - start,
             "busy": time.process_time(),
-            "peak": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "peak": peak_memory(),
         }
         print(json.dumps(facts))
         return 0

@@ -26,6 +26,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from _memory import peak_memory
+
 CPU_GOAL, INSPECT_GOAL, MEMORY_GOAL = 1.3, 5.0, 200.0
 CONNECTIONS, CASES, LATENCY = 100, 500, 0.05
 DEFAULT = 16  # connections of `sonogauge run` unless told otherwise
@@ -230,12 +232,6 @@ def ask_inspect(url: str, bench: Path, out: Path) -> float:
 
 
 CONTENDERS = {"bare": ask_bare, "ours": ask_ours, "inspect": ask_inspect}
-
-
-def peak_memory() -> float:
-    """Return the peak memory of this process in MB; getrusage would give that of the parent too, kept over exec."""
-    (line,) = (one for one in Path("/proc/self/status").read_text().splitlines() if one.startswith("VmHWM:"))
-    return int(line.split()[1]) / 1024
 
 
 class WithoutPandas:

@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from _memory import Watch, peak_memory
 
 GOAL_SECONDS, GOAL_DISTINCT, GOAL_LENGTH = 30.0, 0.5, 100
 # Peak memory may grow by this factor from a tenth of the replies to all of them, groups being equal.
@@ -67,18 +68,19 @@ def measure(path: Path) -> None:
     from sonogauge.score.table import score_table
 
     start = time.perf_counter()
-    scores = score_table(
-        path,
-        truth="truth",
-        prediction="reply",
-        answer="choice",
-        options=OPTIONS,
-        group="patient",
-        processes=2,
-    )
+    with Watch() as workers:
+        scores = score_table(
+            path,
+            truth="truth",
+            prediction="reply",
+            answer="choice",
+            options=OPTIONS,
+            group="patient",
+            processes=2,
+        )
     seconds = time.perf_counter() - start
     busy = sum(os.times()[:4])
-    peaks = [resource.getrusage(one).ru_maxrss / 1024 for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    peaks = [peak_memory(), workers.largest]
     value = scores.values["accuracy"].estimate
     assert value.low is not None
     facts = {
@@ -92,10 +94,7 @@ def measure(path: Path) -> None:
 
 
 def alone(*words: str) -> Any:
-    """Run this file with these words and return the JSON it prints.
-
-    The peak of a process counts what its parent held when it began, so the parent must stay small.
-    """
+    """Run this file with these words and return the JSON it prints."""
     return json.loads(
         subprocess.run([sys.executable, __file__, *words], check=True, stdout=subprocess.PIPE, text=True).stdout
     )
