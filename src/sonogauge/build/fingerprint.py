@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from sonogauge.sources.media import MAX_PIXELS
+from sonogauge.sources.media import MAX_PIXELS, plain_samples
 
 Pixels = NDArray[np.uint8]
 
@@ -62,19 +62,27 @@ def decode(data: bytes) -> Pixels | None:
         with Image.open(io.BytesIO(data)) as image:
             if image.width * image.height > MAX_PIXELS:
                 return None
-            flags = cv2.IMREAD_ANYCOLOR | cv2.IMREAD_IGNORE_ORIENTATION
-            found = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
-            # OpenCV knows fewer formats and modes than Pillow.
-            pixels = np.asarray(image.convert("RGB")) if found is None else found
+            pixels = plain_samples(image)
+            if pixels is None:
+                # OpenCV keeps the high byte of deep images, but knows fewer formats and modes than Pillow.
+                flags = cv2.IMREAD_ANYCOLOR | cv2.IMREAD_IGNORE_ORIENTATION
+                found = cv2.imdecode(np.frombuffer(data, np.uint8), flags)
+                if found is None:
+                    pixels = np.asarray(image.convert("RGB"))
+                else:
+                    pixels = found if found.ndim == 2 else found[:, :, ::-1]
     except Exception:  # decoders raise nearly anything on hostile bytes
         return None
-    if pixels.ndim == 3:
-        if found is not None:
-            pixels = pixels[:, :, ::-1]
-        first = pixels[:, :, 0]
-        if np.array_equal(first, pixels[:, :, 1]) and np.array_equal(first, pixels[:, :, 2]):
-            pixels = first
-    return np.ascontiguousarray(pixels)
+    return fold(pixels)
+
+
+def fold(samples: Pixels) -> Pixels:
+    """Return RGB samples whose channels are equal as grey, others as they are; the result is contiguous."""
+    if samples.ndim == 3:
+        first = samples[:, :, 0]
+        if np.array_equal(first, samples[:, :, 1]) and np.array_equal(first, samples[:, :, 2]):
+            samples = first
+    return np.ascontiguousarray(samples)
 
 
 def to_grey(pixels: Pixels) -> Pixels:

@@ -260,7 +260,7 @@ class Sign:
 
     schema = SIGNED
     columns = ("case_id", "image")
-    key: Mapping[str, Any] = {"stage": "sign", "version": 1}
+    key: Mapping[str, Any] = {"stage": "sign", "version": 2}
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return one row of SIGNED for each case."""

@@ -14,6 +14,7 @@ from sonogauge.build.stages.quality import Examine
 from sonogauge.build.stages.vocabulary import Vocabulary, read_vocabulary
 from sonogauge.folders import Folder, Input, canonical_hash
 from sonogauge.sources.importer import import_cases
+from sonogauge.sources.rows import Look
 
 
 @dataclass
@@ -42,19 +43,26 @@ def open_set(entry: SourceEntry, base: Path, work: WorkFolder, engine: Engine, r
     Raises:
         BadInput: no such folder, or its files cannot be used.
     """
+    stage = Examine(recipe.quality)
     if entry.cases is not None:
         path = base / entry.cases
         folder = Folder.open(path, "cases")
     else:
         assert entry.import_ is not None
         path = base / entry.dir
-        folder = _import(entry, path, base, work, recipe.max_dropped)
+        # A cluster looks at the images itself; here they are looked at while they are read, and decoded once.
+        folder = _import(entry, path, base, work, recipe.max_dropped, stage if engine.name == "local" else None)
     origin = Input(role="cases", path=str(path), hash=folder.manifest.hash)
-    return ImageSet(folder, work.run(engine, Examine(recipe.quality), folder), origin)
+    return ImageSet(folder, work.run(engine, stage, folder), origin)
 
 
-def _import(entry: SourceEntry, path: Path, base: Path, work: WorkFolder, max_dropped: float) -> Folder:
-    """Import a source into the work folder, or find it there from a command that was killed later."""
+def _import(
+    entry: SourceEntry, path: Path, base: Path, work: WorkFolder, max_dropped: float, stage: Examine | None
+) -> Folder:
+    """Import a source into the work folder, or find it there from a command that was killed later.
+
+    stage: to be run on each case on the way.
+    """
     assert entry.import_ is not None
     map_file = None if entry.map is None else base / entry.map
     if not path.is_dir():
@@ -64,6 +72,11 @@ def _import(entry: SourceEntry, path: Path, base: Path, work: WorkFolder, max_dr
     mapped = "" if map_file is None or not map_file.is_file() else map_file.read_text("utf-8", "replace")
     name = canonical_hash([entry.model_dump(mode="json"), seen, mapped, max_dropped, __version__])
     out = work.path / f"cases-{name[:40]}"
-    if not out.is_dir():
-        import_cases(entry.import_, path, out, map_file=map_file, private=entry.private, max_dropped=max_dropped)
-    return Folder.open(out, "cases")
+    if out.is_dir():
+        return Folder.open(out, "cases")
+    look = None if stage is None else Look(stage.schema, stage.look, work.path / f"{name[:40]}.looked")
+    import_cases(entry.import_, path, out, map_file=map_file, private=entry.private, max_dropped=max_dropped, look=look)
+    folder = Folder.open(out, "cases")
+    if stage is not None and look is not None:
+        work.adopt(stage, folder, look.file)
+    return folder

@@ -115,15 +115,29 @@ class WorkFolder:
     def run(self, engine: Engine, stage: Stage, cases: Folder, rows: int = SHARD_ROWS) -> list[Path]:
         """Return the shard files of a stage over a folder of cases, made or found, in the order of the rows."""
         file = cases.file("cases")
-        identity = cases.manifest.tables["cases"].hash
         paths = []
-        for shard in shards_of(file, rows):
-            name = canonical_hash({"stage": dict(stage.key), "table": identity, "rows": [shard.start, shard.rows]})
-            path = self.path / f"{name[:40]}.arrow"
+        for shard, path in self._named(stage, cases, rows):
             if not path.is_file():
                 write_arrow(path, stage.schema, engine.map_batches(stage, read_shard(file, shard, stage.columns)))
             paths.append(path)
         return paths
+
+    def adopt(self, stage: Stage, cases: Folder, results: Path) -> None:
+        """Cut results of a stage that were made along with the cases into the shards that `run` looks for.
+
+        results: an Arrow file with one batch for each row group of the cases.
+        """
+        with pa.memory_map(str(results)) as source:
+            reader = pa.ipc.open_file(source)
+            for shard, path in self._named(stage, cases, SHARD_ROWS):
+                write_arrow(path, stage.schema, (reader.get_batch(group) for group in shard.groups))
+        results.unlink()
+
+    def _named(self, stage: Stage, cases: Folder, rows: int) -> Iterator[tuple[Shard, Path]]:
+        identity = cases.manifest.tables["cases"].hash
+        for shard in shards_of(cases.file("cases"), rows):
+            name = canonical_hash({"stage": dict(stage.key), "table": identity, "rows": [shard.start, shard.rows]})
+            yield shard, self.path / f"{name[:40]}.arrow"
 
 
 def read_shard(file: Path, shard: Shard, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:

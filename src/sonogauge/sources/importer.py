@@ -11,7 +11,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
+
+import pyarrow as pa
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
@@ -22,7 +25,7 @@ from sonogauge.sources.findings import Finding, ReadLog
 from sonogauge.sources.layout import Layout, SourceSpec
 from sonogauge.sources.media import MediaFault, strict_pixels
 from sonogauge.sources.readers.tree import Tree
-from sonogauge.sources.rows import Origin, make_row, name_of
+from sonogauge.sources.rows import Look, Made, Origin, make_row, name_of
 
 Reader = Callable[[Tree, Layout, ReadLog], Iterator[Finding]]
 
@@ -111,6 +114,7 @@ def import_cases(
     private: bool = False,
     max_dropped: float = 0.05,
     overwrite: bool = False,
+    look: Look | None = None,
 ) -> Manifest:
     """Read a copy of an image set and write it as a folder of cases.
 
@@ -122,6 +126,7 @@ def import_cases(
         private: mark every case as private; nothing of it may be published.
         max_dropped: largest share of the images found that may be dropped.
         overwrite: replace a folder of cases at `out`.
+        look: what else to find out of each case on the way.
 
     Raises:
         BadInput: unknown source, another layout, nothing usable, too many dropped, hostile files.
@@ -135,7 +140,7 @@ def import_cases(
     with new_folder(out, overwrite=overwrite) as folder, strict_pixels():
         found = _find(tree, spec, log, origin)
         counts = _Counts()
-        _write(folder, found, origin, log, counts)
+        _write(folder, found, origin, log, counts, look)
         total = counts.cases + log.dropped
         if not counts.cases:
             raise BadInput(f"nothing usable ({'; '.join(log.lines()) or 'no image found'})", file=tree.root)
@@ -186,26 +191,74 @@ def _find(tree: Tree, spec: SourceSpec, log: ReadLog, origin: Origin) -> list[tu
 
 
 def _write(
-    folder: FolderWriter, found: list[tuple[str, Finding, Layout]], origin: Origin, log: ReadLog, counts: _Counts
+    folder: FolderWriter,
+    found: list[tuple[str, Finding, Layout]],
+    origin: Origin,
+    log: ReadLog,
+    counts: _Counts,
+    look: Look | None,
 ) -> None:
     table = folder.table("cases", rows_per_group=_ROWS_PER_GROUP)
-    with _bar(len(found)) as on_case:
-        for row, far in _rows(found, origin, log, on_case):
-            counts.take(row, far)
-            table.write([row])
+    with _bar(len(found)) as on_case, _Results(look) as results:
+        for made in _rows(found, origin, log, on_case, look):
+            counts.take(made.row, made.far)
+            table.write([made.row])
+            results.take(made)
+
+
+class _Results:
+    """The file of a `Look`, whole or not at all."""
+
+    def __init__(self, look: Look | None) -> None:
+        self._look = look
+        self._rows: list[dict[str, Any] | None] = []
+
+    def __enter__(self) -> Self:
+        if self._look is not None:
+            self._part = self._look.file.with_suffix(".part")
+            self._writer = pa.ipc.new_file(str(self._part), self._look.schema)
+        return self
+
+    def take(self, made: Made) -> None:
+        if self._look is not None:
+            self._rows.append(made.seen)
+            if len(self._rows) == _ROWS_PER_GROUP:
+                self._flush()
+
+    def _flush(self) -> None:
+        assert self._look is not None
+        self._writer.write_batch(pa.RecordBatch.from_pylist(self._rows, schema=self._look.schema))
+        self._rows = []
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._look is None:
+            return
+        if self._rows and kind is None:
+            self._flush()
+        self._writer.close()
+        if kind is None:
+            os.replace(self._part, self._look.file)
+        else:
+            self._part.unlink()
 
 
 def _rows(
-    found: list[tuple[str, Finding, Layout]], origin: Origin, log: ReadLog, on_case: Callable[[], None]
-) -> Iterator[tuple[dict[str, Any], int]]:
+    found: list[tuple[str, Finding, Layout]],
+    origin: Origin,
+    log: ReadLog,
+    on_case: Callable[[], None],
+    look: Look | None,
+) -> Iterator[Made]:
     """Yield the rows in order; images are decoded in threads, in a window of bounded size."""
-    waiting: deque[tuple[Finding, Future[tuple[dict[str, Any], int]]]] = deque()
+    waiting: deque[tuple[Finding, Future[Made]]] = deque()
     work = iter(found)
     with ThreadPoolExecutor(_WORKERS) as pool:
         try:
             while True:
                 for _, finding, layout in islice(work, _WINDOW - len(waiting)):
-                    waiting.append((finding, pool.submit(make_row, origin, finding, layout)))
+                    waiting.append((finding, pool.submit(make_row, origin, finding, layout, look)))
                 if not waiting:
                     return
                 finding, future = waiting.popleft()
@@ -306,7 +359,7 @@ def _explained(origin: Origin, finding: Finding, layout: Layout) -> list[str]:
     fields = ", ".join(f"{name}={_short(value)}" for name, value in sorted(finding.fields.items()))
     lines = [f"{origin.case_id(name_of(finding, layout))}", f"  file: {finding.path}", f"  fields: {fields}"]
     try:
-        row, _ = make_row(origin, finding, layout)
+        row = make_row(origin, finding, layout).row
     except MediaFault as fault:
         return [*lines, f"  cannot be used: {fault}"]
     spacing = row["spacing"]

@@ -7,9 +7,9 @@ import binascii
 import hashlib
 import io
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from PIL import Image
 
@@ -36,6 +36,8 @@ class Media:
     """An image file and its facts.
 
     sha256: of the file's bytes. pixel_hash: of mode, size and RGB samples of the first frame, whatever the format.
+    samples: of the first frame, uint8 of (rows, columns) or (rows, columns, 3), for whoever looks at them right away;
+    None for modes other than grey and RGB.
     """
 
     data: bytes
@@ -46,6 +48,7 @@ class Media:
     height: int
     frames: int
     pixel_hash: str
+    samples: Any = field(default=None, repr=False, compare=False)
 
     def with_data(self, data: bytes) -> Media:
         """Return the same facts with other bytes; empty bytes leave the facts alone."""
@@ -63,7 +66,7 @@ class MediaReader:
         digest = hashlib.sha256(data).hexdigest()
         facts = self._facts.get(digest)
         if facts is None:
-            facts = self._facts[digest] = read_media(data).with_data(b"")
+            facts = self._facts[digest] = replace(read_media(data), data=b"", samples=None)
         return facts.with_data(data)
 
 
@@ -119,7 +122,8 @@ def read_media(data: bytes) -> Media:
             mode, frames = image.mode, int(getattr(image, "n_frames", 1))
             image.seek(0)
             digest = hashlib.sha256(f"{mode}:{image.width}x{image.height}:".encode())
-            digest.update(image.convert("RGB").tobytes())
+            samples = plain_samples(image)
+            digest.update(image.convert("RGB").tobytes() if samples is None else _as_rgb(samples))
             width, height = image.size
     except MediaFault:
         raise
@@ -127,7 +131,21 @@ def read_media(data: bytes) -> Media:
         raise MediaFault("image has too many pixels") from error
     except Exception as error:  # Pillow's decoders raise nearly anything on hostile bytes
         raise MediaFault("image does not decode") from error
-    return Media(data, hashlib.sha256(data).hexdigest(), media_type, ending, width, height, frames, digest.hexdigest())
+    sha256 = hashlib.sha256(data).hexdigest()
+    return Media(data, sha256, media_type, ending, width, height, frames, digest.hexdigest(), samples)
+
+
+def plain_samples(image: Image.Image) -> Any:
+    """Return the samples of a grey or RGB image as uint8, None for another mode."""
+    import numpy as np
+
+    return np.asarray(image) if image.mode in ("L", "RGB") else None
+
+
+def _as_rgb(samples: Any) -> Any:
+    import cv2
+
+    return (cv2.cvtColor(samples, cv2.COLOR_GRAY2RGB) if samples.ndim == 2 else samples).data
 
 
 class strict_pixels(warnings.catch_warnings):

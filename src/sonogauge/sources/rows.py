@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from sonogauge.cases.geometry import box_of_mask, encode_mask
 from sonogauge.sources.findings import Finding, Regions
@@ -13,6 +14,9 @@ from sonogauge.sources.layout import Layout, SourceSpec, Value
 from sonogauge.sources.media import Media
 from sonogauge.sources.readers.tree import Template
 from sonogauge.tables import to_facts
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PATIENT_UNKNOWN: Final = "patient_unknown"
 
@@ -42,8 +46,30 @@ def name_of(finding: Finding, layout: Layout) -> str:
     return name if finding.frame is None else f"{name}/{finding.frame:04d}"
 
 
-def make_row(origin: Origin, finding: Finding, layout: Layout) -> tuple[dict[str, Any], int]:
-    """Load a finding and return its row and the number of mask pixels that no declared value explains.
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A row of the cases table, the mask pixels that no declared value explains, and what a `Look` saw."""
+
+    row: dict[str, Any]
+    far: int
+    seen: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look at each case while its pixels are at hand, so that they need not be decoded again.
+
+    of: of the row and the samples of its image (`Media.samples`) a row of `schema`. file: Arrow file for the results,
+    one batch for each row group of the cases.
+    """
+
+    schema: pa.Schema
+    of: Callable[[dict[str, Any], Any], dict[str, Any]]
+    file: Path
+
+
+def make_row(origin: Origin, finding: Finding, layout: Layout, look: Look | None = None) -> Made:
+    """Load a finding and return its row.
 
     Raises:
         MediaFault: the image or one of its masks cannot be used.
@@ -102,7 +128,7 @@ def make_row(origin: Origin, finding: Finding, layout: Layout) -> tuple[dict[str
         "meta": to_facts(_values(layout.meta, facts)),
         "known_issues": sorted(set(issues)),
     }
-    return row, regions.far
+    return Made(row, regions.far, None if look is None else look.of(row, media.samples))
 
 
 def _gather(finding: Finding, width: int, height: int) -> Regions:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -95,16 +95,18 @@ def _write_cases(writer: FolderWriter, folder: Folder, intake: Intake, parameter
 
     wanted = iter(folder.batches("cases", list(CASES.names), _BATCH))
     with ThreadPoolExecutor(_THREADS) as pool:
-        # A few batches at a time: the images of the rest stay on the disk.
-        while window := list(islice(wanted, 2 * _THREADS)):
-            for found in pool.map(work, window):
-                for rows, items in found:
-                    writer.table("cases", _ROWS_PER_GROUP).write(rows)
-                    writer.table("items").write(item.to_row() for item in items)
-                    tally.pictures += len(rows)
-                    tally.licences.update(row["licence"] for row in rows if row["licence"])
-                    for item in items:
-                        tally.take(item)
+        # A few batches at a time: the images of the rest stay on the disk. The next is begun before one is written.
+        window = deque(pool.submit(work, batch) for batch in islice(wanted, 2 * _THREADS))
+        while window:
+            done = window.popleft().result()
+            window.extend(pool.submit(work, batch) for batch in islice(wanted, 1))
+            for rows, items in done:
+                writer.table("cases", _ROWS_PER_GROUP).write(rows)
+                writer.table("items").write(item.to_row() for item in items)
+                tally.pictures += len(rows)
+                tally.licences.update(row["licence"] for row in rows if row["licence"])
+                for item in items:
+                    tally.take(item)
 
 
 def _of_case(row: Mapping[str, Any], intake: Intake, parameters: Parameters) -> _Made:

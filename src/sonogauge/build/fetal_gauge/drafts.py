@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 from sonogauge.benchmarks.fetal_gauge.parameters import APART, LABELS, Parameters
@@ -51,6 +52,7 @@ class Left:
         return {f"{source}/{task}": dict(sorted(own.items())) for (source, task), own in sorted(self.counts.items())}
 
 
+@lru_cache(4096)
 def fold(word: str) -> str:
     """Return a word without case, spaces at the ends and signs: two words that fold alike are one.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
@@ -18,6 +19,9 @@ from sonogauge.build.stages.splits import draw
 from sonogauge.items import Item, ItemImage
 
 NAME: Final = "fetal_gauge"
+
+# The few prompts are asked for once a question.
+_prompt: Final = cache(load_prompt)
 
 
 def dataset_of(source: str, draft: Draft) -> str:
@@ -100,7 +104,7 @@ def _item(
     variables = _variables(row, draft, parameters)
     versions = parameters.templates
     version = versions[int(draw(parameters.random_state, "template", question_id) * len(versions))]
-    template = load_prompt(NAME, draft.task.lower(), version)
+    template = _prompt(NAME, draft.task.lower(), version)
     try:
         question = render(template, {**variables, ANSWER_FORMAT: FORMS.load(answer.form).ask(answer)})
     except BadInput as error:

@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 
 from sonogauge._errors import BadInput
-from sonogauge.build.fingerprint import ORIENTATIONS, THUMB, WINDOWS, Pixels, decode, sign, to_grey
+from sonogauge.build.fingerprint import ORIENTATIONS, THUMB, WINDOWS, Pixels, decode, fold, sign, to_grey
 from sonogauge.build.recipe import CHECKS, QualityRule
 from sonogauge.build.stages.marks import has_callipers, has_text, tags_of
 from sonogauge.cases.geometry import check_runs
 from sonogauge.tables import STRING, STRINGS
 
-VERSION: Final = 1
+VERSION: Final = 2
 CODE_BYTES: Final = 8 * len(WINDOWS) * ORIENTATIONS
 SHARE: Final = pa.struct([("category", STRING), ("share", pa.float64())])
 EXAMINED: Final = pa.schema(
@@ -53,12 +53,13 @@ class Examine:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return one row of EXAMINED for each case."""
-        rows = [self._row(row) for row in batch.to_pylist()]
+        rows = [self.look(row, None) for row in batch.to_pylist()]
         return pa.RecordBatch.from_pylist(rows, schema=EXAMINED)
 
-    def _row(self, row: Mapping[str, Any]) -> dict[str, Any]:
+    def look(self, row: Mapping[str, Any], samples: Pixels | None) -> dict[str, Any]:
+        """Return the results of one case; samples: of its image, if they are at hand, else it is decoded."""
         data = (row["image"] or {}).get("bytes")
-        pixels = decode(data) if data else None
+        pixels = fold(samples) if samples is not None else decode(data) if data else None
         findings = self._annotations(row)
         try:
             shares = _shares(row)
