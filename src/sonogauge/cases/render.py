@@ -49,8 +49,14 @@ def draw_box(
     >>> int((drawn[:, :, 0] == 255).sum()), drawn[4, 4].tolist()
     (16, [0, 0, 0])
     """
+    import cv2
+
     height, width = pixels.shape[:2]
-    drawn = np.repeat(pixels[:, :, None], 3, axis=2) if pixels.ndim == 2 else pixels[:, :, :3].copy()
+    drawn = (
+        np.asarray(cv2.cvtColor(pixels, cv2.COLOR_GRAY2RGB), dtype=np.uint8)
+        if pixels.ndim == 2
+        else pixels[:, :, :3].copy()
+    )
     line = line_width(width, height) if line is None else line
     grow, shrink = (line, 0) if side == "outward" else (0, line)
     if antialias:
@@ -61,10 +67,10 @@ def draw_box(
         return np.asarray(np.rint(drawn * (1 - share) + np.array(colour) * share), dtype=np.uint8)
     left, top = math.floor(box["x"]) - pad, math.floor(box["y"]) - pad
     right, bottom = math.ceil(box["x"] + box["w"]) + pad, math.ceil(box["y"] + box["h"]) + pad
-    frame = np.zeros((height, width), dtype=bool)
-    frame[_span(top - grow, bottom + grow), _span(left - grow, right + grow)] = True
-    frame[_span(top + shrink, bottom - shrink), _span(left + shrink, right - shrink)] = False
-    drawn[frame] = colour
+    inside = _span(top + shrink, bottom - shrink), _span(left + shrink, right - shrink)
+    kept = drawn[inside].copy()
+    drawn[_span(top - grow, bottom + grow), _span(left - grow, right + grow)] = colour
+    drawn[inside] = kept
     return drawn
 
 
