@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -101,36 +101,60 @@ def sign(pixels: Pixels) -> Signature:
     digest.update(pixels.data)
     base = cv2.resize(to_grey(pixels), (_BASE, _BASE), interpolation=cv2.INTER_AREA)
     thumb = cv2.resize(base, (THUMB, THUMB), interpolation=cv2.INTER_AREA)
-    codes = _codes([_window(base, window) for window in WINDOWS])
+    codes = _codes(_low_frequencies(base))
     return Signature(digest.hexdigest(), codes, np.asarray(thumb, dtype=np.uint8))
 
 
-def _window(base: Any, window: tuple[float, float, float, float]) -> Any:
-    import cv2
+@cache
+def _sides() -> tuple[NDArray[np.float64], NDArray[np.intp], NDArray[np.intp]]:
+    """Return what takes the low cosine frequencies of each side of the windows, and which side each window has.
 
-    left, top, right, bottom = (round(side * _BASE) for side in window)
-    return cv2.resize(base[top:bottom, left:right], (_DCT, _DCT), interpolation=cv2.INTER_AREA).astype(np.float32)
-
-
-_SIGNS: Final = np.where(np.arange(_LOW) % 2, -1.0, 1.0).astype(np.float32)
-
-
-def _codes(pictures: Sequence[Any]) -> NDArray[np.uint64]:
-    """Return the codes of square pictures in their eight orientations; turning a picture only swaps and negates.
-
-    Returns: (pictures, ORIENTATIONS).
+    A side of a window is shrunk to _DCT values by areas and transformed; both are linear, so one matrix of
+    (sides, _LOW, _BASE) does it. The other two: for each window, the side of its rows and that of its columns.
     """
     import cv2
 
-    low = np.stack([cv2.dct(one)[:_LOW, :_LOW] for one in pictures])
+    transform = cv2.dct(np.eye(_DCT, dtype=np.float32), flags=cv2.DCT_ROWS).T[:_LOW]
+    spans = sorted({span for left, top, right, bottom in WINDOWS for span in ((left, right), (top, bottom))})
+    sides = np.zeros((len(spans), _LOW, _BASE))
+    for number, (start, end) in enumerate(spans):
+        first, last = round(start * _BASE), round(end * _BASE)
+        unit = np.eye(last - first, dtype=np.float32)
+        shrink = cv2.resize(unit, (last - first, _DCT), interpolation=cv2.INTER_AREA)
+        sides[number, :, first:last] = transform @ shrink
+    down = np.array([spans.index((top, bottom)) for _, top, _, bottom in WINDOWS])
+    across = np.array([spans.index((left, right)) for left, _, right, _ in WINDOWS])
+    return sides, down, across
+
+
+def _low_frequencies(base: Any) -> NDArray[np.float64]:
+    """Return the low cosine frequencies of the windows of a _BASE x _BASE picture, (WINDOWS, _LOW, _LOW).
+
+    Rounded to a tenth of a grey value, so that frequencies which are not there are 0 and not noise.
+    """
+    sides, down, across = _sides()
+    flat = sides.reshape(-1, _BASE)
+    every = (flat @ base.astype(np.float64) @ flat.T).reshape(len(sides), _LOW, len(sides), _LOW)
+    found: NDArray[np.float64] = every[down, :, across, :].round(1)
+    return found
+
+
+_SIGNS: Final = np.where(np.arange(_LOW) % 2, -1.0, 1.0)
+
+
+def _codes(low: NDArray[np.float64]) -> NDArray[np.uint64]:
+    """Return the codes of pictures in their eight orientations; turning a picture only swaps and negates.
+
+    low: cosine frequencies, (pictures, _LOW, _LOW). Returns: (pictures, ORIENTATIONS).
+    """
     upright = np.stack([low, low.transpose(0, 2, 1)], axis=1)
     # Axes: picture, swapped, turned top to bottom, turned left to right, row, column.
     blocks = np.stack([upright, upright * _SIGNS[:, None]], axis=2)
-    blocks = np.stack([blocks, blocks * _SIGNS], axis=3).reshape(len(pictures), ORIENTATIONS, -1)
+    blocks = np.stack([blocks, blocks * _SIGNS], axis=3).reshape(len(low), ORIENTATIONS, -1)
     blocks[:, :, 0] = 0  # the mean brightness
     # The median of the other 63 values, which are an odd number.
     middle = np.partition(blocks[:, :, 1:], (_LOW * _LOW - 2) // 2, axis=2)[:, :, (_LOW * _LOW - 2) // 2, None]
-    return np.packbits(blocks > middle, axis=2).view(np.uint64).reshape(len(pictures), ORIENTATIONS)
+    return np.packbits(blocks > middle, axis=2).view(np.uint64).reshape(len(low), ORIENTATIONS)
 
 
 def orient(picture: Pixels, orientation: int) -> Pixels:

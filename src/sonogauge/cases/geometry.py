@@ -66,25 +66,22 @@ def _run_total(counts: str) -> int:
     Six-bit characters from "0": five bits of the number, low first, and a flag for more; from the third run on a run is
     stored as the difference to the one two before. Source: maskApi.c of the COCO API, rleFrString.
     """
-    runs: list[int] = []
-    value = shift = 0
-    for character in counts:
-        chunk = ord(character) - 48
-        if not 0 <= chunk < 64 or shift > 30:
-            return -1
-        value |= (chunk & 0x1F) << shift
-        shift += 5
-        if chunk & 0x20:
-            continue
-        if chunk & 0x10:
-            value -= 1 << shift
-        if len(runs) > 2:
-            value += runs[-2]
-        if value < 0:
-            return -1
-        runs.append(value)
-        value = shift = 0
-    return -1 if shift else sum(runs)
+    if not counts:
+        return 0
+    if not counts.isascii():
+        return -1
+    chunks = np.frombuffer(counts.encode("ascii"), dtype=np.uint8).astype(np.int64) - 48
+    last = np.flatnonzero((chunks & 0x20) == 0)  # the last character of each run
+    starts = np.concatenate([[0], last[:-1] + 1]) if len(last) else np.empty(0, dtype=np.int64)
+    lengths = last - starts + 1
+    if chunks.min() < 0 or chunks.max() >= 64 or not len(last) or last[-1] != len(chunks) - 1 or lengths.max() > 7:
+        return -1
+    shifts = 5 * (np.arange(len(chunks)) - np.repeat(starts, lengths))
+    runs = np.add.reduceat((chunks & 0x1F) << shifts, starts)
+    runs -= np.where(chunks[last] & 0x10, np.int64(1) << (5 * lengths), 0)
+    runs[1::2] = np.cumsum(runs[1::2])
+    runs[2::2] = np.cumsum(runs[2::2])
+    return -1 if runs.min() < 0 else int(runs.sum())
 
 
 def box_of_mask(mask: Mask, category: str) -> dict[str, Any] | None:

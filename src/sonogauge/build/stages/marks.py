@@ -5,7 +5,8 @@ from __future__ import annotations
 import io
 import itertools
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,10 @@ _DARK: Final = 8
 _INK: Final = 200
 _GREY_INK: Final = 110
 _ALIKE: Final = 8  # grey values
+_VIVID: Final = 90  # between the channels
+_LINE: Final = 180
+_FADE: Final = 40
+_ARMS: Final = (3, 14)  # pixels from the centre of a cross
 _LETTERS_ON_SCAN: Final = 3
 _LETTERS_ON_GROUND: Final = 5
 
@@ -180,42 +185,83 @@ def _has_line(parts: NDArray[np.int64], letters: int) -> bool:
     return False
 
 
+@dataclass(frozen=True, slots=True)
+class _Cross:
+    """Centre and length of the arms, in pixels; whole: no arm runs on and no quarter is filled."""
+
+    x: int
+    y: int
+    arm: int
+    whole: bool
+
+
 def has_callipers(pixels: Pixels) -> bool:
     """Tell whether two or more upright crosses of one size are drawn on the picture, in white or in colour.
 
-    A cross: a part of bright or coloured pixels, 7 to 31 wide and high, whose two lines reach from end to end and
-    leave little ink beside them.
+    A cross: four arms of one length, 3 to 14 pixels, whose quarters between them are darker. At one of the two a line
+    may go on from an arm, and writing or bright tissue may fill a quarter, as where callipers are joined and numbered.
     """
-    import cv2
-
-    ink = to_grey(pixels) >= _INK
-    if pixels.ndim == 3:
-        ink |= (pixels.max(axis=2).astype(np.int16) - pixels.min(axis=2)) >= 90
-    if not ink.any():
-        return False
-    count, numbers, facts, _ = cv2.connectedComponentsWithStats(ink.astype(np.uint8), connectivity=8)
-    tall, wide, area = facts[:, cv2.CC_STAT_HEIGHT], facts[:, cv2.CC_STAT_WIDTH], facts[:, cv2.CC_STAT_AREA]
-    likely = (tall >= 7) & (tall <= 31) & (wide >= 7) & (wide <= 31) & (np.abs(tall - wide) <= 6)
-    likely &= area <= 0.55 * tall * wide
-    likely[0] = False
-    sizes = []
-    for number in np.flatnonzero(likely[:count]):
-        left, top, width, height = (int(value) for value in facts[number, :4])
-        if _is_cross(numbers[top : top + height, left : left + width] == number):
-            sizes.append((width, height))
+    crosses = _crosses(_strength(pixels))
     return any(
-        abs(one[0] - other[0]) <= 3 and abs(one[1] - other[1]) <= 3 for one, other in itertools.combinations(sizes, 2)
+        (one.whole or other.whole)
+        and abs(one.arm - other.arm) <= 1
+        and max(abs(one.x - other.x), abs(one.y - other.y)) > one.arm  # a thick cross has several centres
+        for one, other in itertools.combinations(crosses, 2)
     )
 
 
-def _is_cross(part: NDArray[np.bool_]) -> bool:
-    height, width = part.shape
-    row, column = int(part.sum(axis=1).argmax()), int(part.sum(axis=0).argmax())
-    middle = abs(row - height // 2) <= height // 5 and abs(column - width // 2) <= width // 5
-    thick = max(1, round(0.12 * min(height, width)))
-    lines = np.zeros_like(part)
-    lines[max(0, row - thick) : row + thick + 1] = True
-    lines[:, max(0, column - thick) : column + thick + 1] = True
-    beside = float((part & ~lines).sum()) / float(part.sum())
-    full = part[row].mean() >= 0.8 and part[:, column].mean() >= 0.8
-    return bool(middle and full and beside <= 0.2)
+def _strength(pixels: Pixels) -> NDArray[np.uint8]:
+    """Return grey values, and for vivid colours the strongest channel."""
+    import cv2
+
+    grey = to_grey(pixels)
+    if pixels.ndim == 2:
+        return np.ascontiguousarray(grey)
+    red, green, blue = cv2.split(pixels)
+    top, bottom = cv2.max(cv2.max(red, green), blue), cv2.min(cv2.min(red, green), blue)
+    return np.where(cv2.subtract(top, bottom) >= _VIVID, top, grey)
+
+
+def _crosses(strength: NDArray[np.uint8]) -> list[_Cross]:
+    import cv2
+
+    shortest, longest = _ARMS
+    across, along = (1, 2 * shortest + 1), (2 * shortest + 1, 1)
+    beyond: dict[str, Any] = {"borderType": cv2.BORDER_CONSTANT, "borderValue": 0.0}
+    weakest = np.minimum(*(cv2.erode(strength, np.ones(shape, np.uint8), **beyond) for shape in (across, along)))
+    rows, columns = np.nonzero(weakest >= _LINE)
+    levels = weakest[rows, columns].astype(np.int16) - _FADE
+    edge = longest + 3
+    padded = np.pad(strength, edge)
+    corners = [
+        padded[rows + edge + y, columns + edge + x] for y in (-shortest, shortest) for x in (-shortest, shortest)
+    ]
+    likely = (np.array(corners) < levels).sum(axis=0) >= 3
+    found = []
+    for row, column, level in zip(rows[likely], columns[likely], levels[likely], strict=True):
+        cross = _cross(padded[row : row + 2 * edge + 1, column : column + 2 * edge + 1] < level, int(column), int(row))
+        if cross is not None:
+            found.append(cross)
+    return found
+
+
+def _cross(dark: NDArray[np.bool_], x: int, y: int) -> _Cross | None:
+    """Judge the surroundings of a possible centre by which of their pixels are darker than the lines through it."""
+    middle = len(dark) // 2
+    rays = (
+        dark[middle, middle + 1 :],
+        dark[middle, :middle][::-1],
+        dark[middle + 1 :, middle],
+        dark[:middle, middle][::-1],
+    )
+    arms = sorted(int(ray.argmax()) if ray.any() else len(ray) for ray in rays)
+    shortest, longest = _ARMS
+    arm = arms[1]
+    if arms[0] < shortest or arm > longest or arms[2] - arms[0] > 2:
+        return None
+    # Lines are up to three pixels wide.
+    near, far = slice(middle - arm, middle - 1), slice(middle + 2, middle + arm + 1)
+    quarters = sorted(float(dark[one, other].mean()) for one in (near, far) for other in (near, far))
+    if quarters[1] < 0.8:
+        return None
+    return _Cross(x, y, arm, whole=arms[3] - arms[0] <= 2 and quarters[0] >= 0.5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import stat
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -35,6 +36,7 @@ class Tree:
         if not self.root.is_dir():
             raise BadInput("no such folder", file=self.root, fix="name the folder that holds the files")
         self._real = self.root.resolve()
+        self._inside = os.path.join(self._real, "")
         self._digests: dict[str, str] = {}
         self.paths: tuple[str, ...] = tuple(sorted(self._walk()))
 
@@ -98,11 +100,11 @@ class Tree:
         Raises:
             MediaFault: not a plain file inside the folder, over `limit` bytes, unreadable.
         """
-        file = self.file(path)
         try:
-            if file.stat().st_size > limit:
-                raise MediaFault("file is too large")
-            data = file.read_bytes()
+            with open(self.file(path), "rb") as stream:
+                if os.fstat(stream.fileno()).st_size > limit:
+                    raise MediaFault("file is too large")
+                data = stream.read()
         except OSError as error:
             raise MediaFault("file cannot be read") from error
         self._digests[path] = hashlib.sha256(data).hexdigest()
@@ -111,14 +113,15 @@ class Tree:
     def file(self, path: str) -> Path:
         """Return the real path of a file, for readers that open files themselves."""
         try:
-            file = (self.root / path).resolve(strict=True)
+            file = os.path.realpath(self.root / path, strict=True)
+            plain = stat.S_ISREG(os.stat(file).st_mode)
         except (OSError, RuntimeError, ValueError) as error:
             raise MediaFault("no such file") from error
-        if not file.is_relative_to(self._real):
+        if not file.startswith(self._inside):
             raise MediaFault("path leaves the folder")
-        if not file.is_file():
+        if not plain:
             raise MediaFault("not a plain file")
-        return file
+        return Path(file)
 
     def hash(self, paths: Iterable[str]) -> str:
         """Return a SHA-256 over the names and contents of files; those read before are not read again."""
