@@ -19,7 +19,8 @@ KINDS: Final[dict[str, dict[str, Any]]] = {
     "video": {"reader": "files", "find": ["*.mp4", "*.avi", "*.mov", "*.mkv", "*.webm"], "frames": {"keep": "uniform"}},
     "dicom": {
         "reader": "files",
-        "find": ["*.dcm", "*.dicom", "{name:[^.]+}"],
+        # Often there is no ending, or the name is a UID, alone or after the two letters of its modality.
+        "find": ["*.dcm", "*.dicom", r"{name:[^.]+|(?:[A-Z]{2}\.)?[\d.]+}"],
         "patient": "{patient_key}",
         "device": "{Manufacturer} {ManufacturerModelName}",
         "meta": {

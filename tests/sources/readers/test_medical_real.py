@@ -157,6 +157,44 @@ def test_files_without_an_image_or_without_dicom_are_faults(tmp_path: Path) -> N
         open_dicom(text).array(0)
 
 
+def test_all_of_a_folder_with_directories_reports_and_names_without_ending(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
+    pydicom = require_extra("medical", "pydicom")
+    folder = tmp_path / "dicom"
+    shutil.copytree(Path(pydicom.__file__).parent / "data" / "test_files", folder)
+    rows, manifest = imported("dicom", folder)
+    # Files that are meant to hold no image are told, not dropped; five files are broken on purpose.
+    assert manifest.counts["fault: no image in the DICOM file"] > 20
+    assert manifest.counts["dropped"] <= 8
+    assert {"dicomdirtests/77654033/CT2/17136", "dicomdirtests/77654033/CT2/17166"} <= set(rows)
+    assert not [one for one in recwarn if "pydicom" in str(one.filename)]
+    # The test pattern of these files: stripes of red, green and blue, each with a paler one, whatever the encoding.
+    striped = 0
+    for name, row in rows.items():
+        if name.startswith(("SC_rgb_", "SC_ybr_")) and (row["width"], row["height"]) == (100, 100):
+            if "2frame/0001" in name:
+                continue  # the second frames are the negatives of the first
+            with Image.open(io.BytesIO(row["image"]["bytes"])) as image:
+                pixels = np.asarray(image.convert("RGB")).astype(int)
+            for y, colour in ((5, (255, 0, 0)), (25, (0, 255, 0)), (45, (0, 0, 255)), (95, (255, 255, 255))):
+                assert np.abs(pixels[y, 50] - colour).max() <= 8, name
+            striped += 1
+    assert striped >= 15
+
+
+@pytest.mark.parametrize(
+    "names", [("1.2.840.1", "1.2.840.2"), ("US.1.2.840.1", "US.1.2.840.2"), ("IM_0001", "IM_0002")]
+)
+def test_uids_and_bare_names_are_names(tmp_path: Path, names: tuple[str, str]) -> None:
+    folder = tmp_path / "dicom"
+    folder.mkdir()
+    for name, path in zip(names, _dicoms("itkpocus"), strict=True):
+        shutil.copy(path, folder / name)
+    rows, manifest = imported("dicom", folder)
+    assert set(rows) == set(names) and manifest.counts["dropped"] == 0
+
+
 def test_a_folder_of_dicoms_keeps_no_name_of_a_person(tmp_path: Path) -> None:
     require_extra("medical", "pydicom")
     folder = tmp_path / "dicom"

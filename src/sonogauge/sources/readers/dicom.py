@@ -25,6 +25,10 @@ _CENTIMETRE: Final = 3  # Physical Units X/Y Direction, PS3.3 C.8.5.5.1.5
 _TISSUE_2D: Final = 1  # Region Spatial Format, PS3.3 C.8.5.5.1.1
 
 
+class NoImage(MediaFault):
+    """A DICOM file that is meant to hold no image: a directory, a report, a plan."""
+
+
 def is_dicom(path: Path) -> bool:
     """Whether a file has the DICOM mark after its preamble."""
     with path.open("rb") as stream:
@@ -38,15 +42,18 @@ def open_dicom(path: Path) -> Stack:
     list of {x0, y0, x1, y1, x_mm, y_mm, format, type}. The spacing is that of the largest calibrated 2-D region.
 
     Raises:
-        MediaFault: no DICOM file, no image in it, too large.
+        NoImage: a DICOM file of another kind.
+        MediaFault: no DICOM file, too large.
         BadInput: pydicom is missing.
     """
     header = _header(path)
     try:
-        return _stack(path, header)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # pydicom parses values when they are asked for, and warns of odd ones
+            return _stack(path, header)
     except MediaFault:
         raise
-    except Exception as error:  # pydicom parses values when they are asked for
+    except Exception as error:  # or raises nearly anything
         raise MediaFault("not a readable DICOM file") from error
 
 
@@ -54,7 +61,7 @@ def _stack(path: Path, header: Any) -> Stack:
     rows, columns = int(header.get("Rows", 0) or 0), int(header.get("Columns", 0) or 0)
     frames = int(header.get("NumberOfFrames", 1) or 1)
     if rows < 1 or columns < 1:
-        raise MediaFault("no image in the DICOM file")
+        raise NoImage("no image in the DICOM file")
     if rows * columns > MAX_PIXELS or frames > MAX_FRAMES:
         raise MediaFault("image has too many pixels")
     regions = _regions(header)

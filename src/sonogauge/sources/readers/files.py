@@ -12,7 +12,7 @@ from sonogauge._errors import BadInput
 from sonogauge.sources.findings import Finding, ReadLog, Regions
 from sonogauge.sources.layout import Layout, MaskRule, TableRule
 from sonogauge.sources.media import MediaFault
-from sonogauge.sources.readers.dicom import is_dicom
+from sonogauge.sources.readers.dicom import NoImage, is_dicom
 from sonogauge.sources.readers.label_images import binary, classes, colours, fill_outline
 from sonogauge.sources.readers.open import load_mask, open_stack, open_still, stack_kind
 from sonogauge.sources.readers.pictures import PLAIN, VIDEOS, ending
@@ -50,8 +50,12 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
 
 
 def _stem(path: str) -> str:
+    """Return a file's name without its ending; names of DICOM files often have none, or are UIDs such as 1.2.840.1."""
     name = path.rpartition("/")[2]
-    return name[:-7] if name.lower().endswith(".nii.gz") else name.rpartition(".")[0]
+    if name.lower().endswith(".nii.gz"):
+        return name[:-7]
+    stem, dot, last = name.rpartition(".")
+    return stem if dot and not last.isdecimal() else name
 
 
 def _of_file(
@@ -68,6 +72,9 @@ def _of_file(
     try:
         stack = open_stack(tree, path, layout.rotate)
         chosen = _chosen(stack, tree, facts, layout, masks)
+    except NoImage as fault:
+        log.miss(path, str(fault))
+        return
     except MediaFault as fault:
         log.drop(path, str(fault))
         return
