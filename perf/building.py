@@ -7,7 +7,7 @@ Parquet files of images and of questions with references. Both do the same for e
 this package: decode image and mask, hash bytes and pixels, code the mask, box and place, quality measures, perceptual
 codes and thumbnail, two questions. `sonogauge build` does more, all of it counted in its time: patients kept apart in
 the split, the leakage audit with its probe, manifest and content hashes, shards that a killed command finds again.
-Memory: peak resident size of a process of its own at a quarter of the images, and at four times as many as that.
+Memory: peak resident size of a build in a process of its own, at these images and at four times as many.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,6 +23,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from _memory import peak_memory
 
 GOAL_SPEED = 1.0
 # Peak memory may grow by this factor from the images to four times as many.
@@ -164,8 +165,7 @@ def measure(side: str, folder: Path) -> None:
         else:
             build_peer(folder, out)
         seconds = time.perf_counter() - start
-    peaks = [resource.getrusage(one).ru_maxrss / 1024 for one in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    print(json.dumps({"seconds": seconds, "peaks": peaks, "busy": sum(os.times()[:4])}))
+    print(json.dumps({"seconds": seconds, "peak": peak_memory(), "busy": sum(os.times()[:4])}))
 
 
 def alone(*words: str) -> dict[str, Any]:
@@ -196,10 +196,8 @@ def main() -> int:
         for _ in range(arguments.rounds):
             for side in ("ours", "peer"):
                 facts = alone("--side", side, "--folder", str(few))
-                own, child = facts["peaks"]
                 print(
-                    f"{side}: {facts['seconds']:.1f} s, {facts['busy']:.1f} s of processors, "
-                    f"peak {own:.0f} MB and {child:.0f} MB in a child"
+                    f"{side}: {facts['seconds']:.1f} s, {facts['busy']:.1f} s of processors, peak {facts['peak']:.0f} MB"
                 )
                 if side not in best or facts["seconds"] < best[side]["seconds"]:
                     best[side] = facts
@@ -211,8 +209,8 @@ def main() -> int:
             many.mkdir()
             write_files(many, 4 * arguments.images)
             facts = alone("--side", "ours", "--folder", str(many))
-            growth = facts["peaks"][0] / best["ours"]["peaks"][0]
-            print(f"{4 * arguments.images} images: {facts['seconds']:.1f} s, peak {facts['peaks'][0]:.0f} MB")
+            growth = facts["peak"] / best["ours"]["peak"]
+            print(f"{4 * arguments.images} images: {facts['seconds']:.1f} s, peak {facts['peak']:.0f} MB")
             print(f"memory from {arguments.images} to {4 * arguments.images}: {growth:.2f}x (goal {GOAL_GROWTH:g}x)")
             worst = min(worst, GOAL_GROWTH / growth)
     print(f"ratio building: {worst:.2f}")
