@@ -196,9 +196,8 @@ def main() -> int:
         for _ in range(arguments.rounds):
             for side in ("ours", "peer"):
                 facts = alone("--side", side, "--folder", str(few))
-                print(
-                    f"{side}: {facts['seconds']:.1f} s, {facts['busy']:.1f} s of processors, peak {facts['peak']:.0f} MB"
-                )
+                busy, peak = facts["busy"], facts["peak"]
+                print(f"{side}: {facts['seconds']:.1f} s, {busy:.1f} s of processors, peak {peak:.0f} MB")
                 if side not in best or facts["seconds"] < best[side]["seconds"]:
                     best[side] = facts
         speed = best["peer"]["seconds"] / best["ours"]["seconds"]
