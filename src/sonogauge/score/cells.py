@@ -358,7 +358,9 @@ def count_judged(
             own = counters.setdefault(part, {})
             _count(own.get(key) or counter_of(part, key, item), item, reply, parsed, excluded, verdict)
         if sink is not None:
-            sink(item_row(item, reply, parsed, values, excluded, model))
+            read = parsed.value if parsed.valid else None
+            told = {"prediction": read, "reason": parsed.reason, "excluded": excluded, "values": values}
+            sink(item_row(item, reply, model, protocol="strict", **told))
     return {part: {key: one.finish() for key, one in found.items()} for part, found in counters.items()}
 
 

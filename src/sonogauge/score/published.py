@@ -13,7 +13,7 @@ from sonogauge.benchmarks.composite import composite, part
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, Task
 from sonogauge.items import Item
 from sonogauge.score.cells import Sink
-from sonogauge.score.reading import prediction_row
+from sonogauge.score.reading import item_row
 from sonogauge.score.replies import Reply
 from sonogauge.score.values import ModelValues, Value, equal_shares, null
 from sonogauge.stats.intervals import Estimate
@@ -75,7 +75,9 @@ def count_published(
             if found.reason is not None:
                 failures[found.reason] = failures.get(found.reason, 0) + 1
             if sink is not None:
-                sink(_row(item, reply, found, model))
+                excluded = None if found.counted else "not counted by the published protocol"
+                told = {"prediction": found.prediction, "reason": found.reason, "values": found.values}
+                sink(item_row(item, reply, model, protocol="published", excluded=excluded, **told))
     for task_code, task in spec.tasks.items():
         own_scenarios = [one for one in scenarios if one.key in values.cells and one.task == task_code]
         cells = [values.cells[one.key] for one in own_scenarios]
@@ -159,23 +161,3 @@ def _composites(spec: BenchmarkSpec, values: ModelValues) -> dict[tuple[str, str
             f"{facts.weights}-weights, missing tasks 0",
         )
     return out
-
-
-def _row(item: Item, reply: Reply, found: Any, model: str) -> dict[str, Any]:
-    return {
-        "protocol": "published",
-        "item_id": item.item_id,
-        "variant": reply.variant,
-        "epoch": reply.epoch,
-        "rater_id": reply.rater_id,
-        "model": model,
-        "task": item.task,
-        "dataset": item.dataset,
-        "source": item.source,
-        "group": item.group,
-        "status": reply.status,
-        "prediction": None if found.prediction is None else prediction_row(item, found.prediction),
-        "reason": found.reason,
-        "excluded": None if found.counted else "not counted by the published protocol",
-        "values": sorted(found.values.items()),
-    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
@@ -79,11 +80,22 @@ def prediction_row(item: Item, value: Any) -> dict[str, Any]:
 
 
 def item_row(
-    item: Item, reply: Reply, parsed: Parsed, values: dict[str, float], excluded: str | None, model: str
+    item: Item,
+    reply: Reply,
+    model: str,
+    *,
+    protocol: str,
+    prediction: Any,
+    reason: str | None,
+    excluded: str | None,
+    values: Mapping[str, float],
 ) -> dict[str, Any]:
-    """Return the row of the score_items table for a reply under `strict`."""
+    """Return the row of the score_items table for a reply.
+
+    prediction: None where nothing could be read. excluded: why it does not count.
+    """
     return {
-        "protocol": "strict",
+        "protocol": protocol,
         "item_id": item.item_id,
         "variant": reply.variant,
         "epoch": reply.epoch,
@@ -94,8 +106,8 @@ def item_row(
         "source": item.source,
         "group": item.group,
         "status": reply.status,
-        "prediction": prediction_row(item, parsed.value) if parsed.valid else None,
-        "reason": parsed.reason,
+        "prediction": None if prediction is None else prediction_row(item, prediction),
+        "reason": reason,
         "excluded": excluded,
         "values": sorted(values.items()),
     }
