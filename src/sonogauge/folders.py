@@ -10,7 +10,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -23,6 +22,7 @@ import pyarrow.parquet as pq
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sonogauge._errors import BadInput
+from sonogauge._leftovers import Scratch, clear_leftovers
 from sonogauge.tables import ADDED, SCHEMAS, TABLE_VERSION, key_of
 
 MANIFEST: Final = "manifest.json"
@@ -117,6 +117,7 @@ class TableWriter:
 
     def __init__(self, path: Path, name: str, rows_per_group: int = 2048) -> None:
         self._schema = SCHEMAS[name]
+        self._names = frozenset(self._schema.names)
         # A dictionary of images would be as large as the row group and be decoded whole to read one of them; most
         # image files are compressed already, and Snappy soon gives up on those.
         packing = {column: "snappy" if column == _IMAGE_BYTES else "zstd" for column in _leaf_columns(self._schema)}
@@ -128,9 +129,8 @@ class TableWriter:
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Append rows; a missing column is null, an unknown one is an error of the caller."""
-        names = set(self._schema.names)
         for row in rows:
-            if unknown := set(row) - names:
+            if unknown := row.keys() - self._names:
                 raise KeyError(f"no such column: {sorted(unknown)}")
             self._pending.append(row)
             if len(self._pending) >= self._size:
@@ -207,19 +207,20 @@ class new_folder:
     def __init__(self, out: Path | str, *, overwrite: bool = False) -> None:
         self._out = Path(out)
         self._overwrite = overwrite
-        self._temporary: Path | None = None
+        self._scratch: Scratch | None = None
 
     def __enter__(self) -> FolderWriter:
         out = self._out
+        clear_leftovers(out)
         self._refuse_existing()
         try:
             out.parent.mkdir(parents=True, exist_ok=True)
-            self._temporary = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}."))
+            self._scratch = Scratch(out)
         except OSError as error:
             reason = error.strerror or str(error)
             raise BadInput(f"cannot be written ({reason})", file=out, fix="choose another --out") from error
-        self._temporary.chmod(0o755)
-        return FolderWriter(self._temporary)
+        self._scratch.path.chmod(0o755)
+        return FolderWriter(self._scratch.path)
 
     def _refuse_existing(self) -> None:
         out = self._out
@@ -233,30 +234,21 @@ class new_folder:
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        temporary, out = self._temporary, self._out
-        if temporary is None:
+        scratch, out = self._scratch, self._out
+        if scratch is None:
             return
-        if kind is not None or not (temporary / MANIFEST).is_file():
-            shutil.rmtree(temporary, ignore_errors=True)
+        if kind is not None or not (scratch.path / MANIFEST).is_file():
+            scratch.remove()
             if kind is None:
                 raise RuntimeError(f"{out} was not finished: call finish(manifest) inside the block")
             return
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                with file.open("rb") as stream:
-                    os.fsync(stream.fileno())
+        scratch.sync()
         try:
             self._refuse_existing()  # something may have appeared there in the meantime
         except BadInput:
-            shutil.rmtree(temporary, ignore_errors=True)
+            scratch.remove()
             raise
-        old = None
-        if out.exists():
-            old = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}.old."))
-            os.rename(out, old / out.name)
-        os.rename(temporary, out)
-        if old is not None:
-            shutil.rmtree(old, ignore_errors=True)
+        scratch.take_place_of(out)
 
 
 def _is_ours(path: Path) -> bool:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import tarfile
-import tempfile
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,6 +12,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Final
 
 from sonogauge._errors import BadInput
+from sonogauge._leftovers import Scratch, clear_leftovers
 from sonogauge.sources.readers.tree import refuse_name
 
 MAX_UNPACKED: Final = 500 * 1024**3
@@ -35,7 +34,9 @@ def unpack(archive: Path, out: Path, *, max_bytes: int = MAX_UNPACKED) -> int:
             or members, a broken archive.
     """
     out.mkdir(parents=True, exist_ok=True)
-    scratch = Path(tempfile.mkdtemp(dir=out, prefix=".unpack."))
+    place = out / "archive"
+    clear_leftovers(place)
+    scratch = Scratch(place)
     try:
         count = 0
         with _opened(archive) as (members, total):
@@ -43,13 +44,13 @@ def unpack(archive: Path, out: Path, *, max_bytes: int = MAX_UNPACKED) -> int:
                 raise BadInput(f"unpacks to {total} bytes", file=archive, fix="no honest archive packs like that")
             left = max_bytes
             for name, stream in members:
-                left -= _copy(stream, scratch / name, left, archive)
+                left -= _copy(stream, scratch.path / name, left, archive)
                 count += 1
-        _move(scratch, out)
+        _move(scratch.path, out)
     except (zipfile.BadZipFile, tarfile.TarError, EOFError, OSError, RuntimeError, NotImplementedError) as error:
         raise BadInput(f"not a readable archive ({error})", file=archive, fix="download it again") from error
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.remove()
     return count
 
 

@@ -92,6 +92,7 @@ def _csv(text: str, name: str, delimiter: str | None, columns: Sequence[str]) ->
     first = text.partition("\n")[0]
     mark = delimiter or max(",;\t", key=first.count)
     before = csv.field_size_limit(MAX_CELL + 1)
+    number = 0
     try:
         lines = csv.reader(io.StringIO(text, newline=""), delimiter=mark)
         header = [one.strip() for one in columns or next(lines, [])]
@@ -107,7 +108,9 @@ def _csv(text: str, name: str, delimiter: str | None, columns: Sequence[str]) ->
             pairs = zip(header, cells, strict=False)
             yield {column: _checked(cell, name, column, number) for column, cell in pairs if column}
     except csv.Error as error:
-        raise BadInput(f"{error}", file=name, fix="look for a quote left open") from error
+        large = "field larger" in str(error)
+        reason = f"a cell over {MAX_CELL} characters" if large else f"{error}"
+        raise BadInput(reason, file=name, row=number + 1, fix="look for a quote left open") from error
     finally:
         csv.field_size_limit(before)
 
