@@ -359,8 +359,8 @@ def count_judged(
             _count(own.get(key) or counter_of(part, key, item), item, reply, parsed, excluded, verdict)
         if sink is not None:
             read = parsed.value if parsed.valid else None
-            told = {"prediction": read, "reason": parsed.reason, "excluded": excluded, "values": values}
-            sink(item_row(item, reply, model, protocol="strict", **told))
+            known = (read, parsed.reason, excluded, values)
+            sink(item_row(item, reply, model, "strict", *known))
     return {part: {key: one.finish() for key, one in found.items()} for part, found in counters.items()}
 
 

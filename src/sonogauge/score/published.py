@@ -76,8 +76,8 @@ def count_published(
                 failures[found.reason] = failures.get(found.reason, 0) + 1
             if sink is not None:
                 excluded = None if found.counted else "not counted by the published protocol"
-                told = {"prediction": found.prediction, "reason": found.reason, "values": found.values}
-                sink(item_row(item, reply, model, protocol="published", excluded=excluded, **told))
+                known = (found.prediction, found.reason, excluded, found.values)
+                sink(item_row(item, reply, model, "published", *known))
     for task_code, task in spec.tasks.items():
         own_scenarios = [one for one in scenarios if one.key in values.cells and one.task == task_code]
         cells = [values.cells[one.key] for one in own_scenarios]

@@ -83,7 +83,6 @@ def item_row(
     item: Item,
     reply: Reply,
     model: str,
-    *,
     protocol: str,
     prediction: Any,
     reason: str | None,
