@@ -136,6 +136,7 @@ def test_natural_units_are_never_averaged_over_different_ones(tmp_path: Path) ->
 def test_every_tolerance_names_its_source() -> None:
     for measure, tolerance in tolerances().items():
         assert "doi:10." in tolerance.source, measure
+        assert "memory" in tolerance.checked or "abstract" in tolerance.checked, measure
         assert (tolerance.absolute is None) != (tolerance.relative is None)
         assert json.dumps(tolerance.facts)
 

@@ -16,7 +16,7 @@ import pytest
 import sacrebleu
 from openpyxl import Workbook
 from scipy import stats
-from sklearn.metrics import cohen_kappa_score, f1_score, recall_score
+from sklearn.metrics import cohen_kappa_score, f1_score, precision_recall_fscore_support, recall_score
 from tests.shared import shared_data
 from typer.testing import CliRunner
 
@@ -292,6 +292,156 @@ def test_broken_files_are_bad_input(tmp_path: Path, name: str, content: bytes, m
         score_table(path, truth="a", prediction="b", answer="text", draws=DRAWS)
     with pytest.raises(BadInput, match="no such file"):
         score_table(tmp_path / "gone.csv", truth="a", prediction="b", answer="text")
+
+
+@pytest.mark.parametrize(
+    ("truth", "options", "message"),
+    [
+        ("1e300", {}, r"row 1, field 'label': a number beyond 1e\+50: '1e300'"),
+        ("1", {"low": 0.0, "high": math.inf}, r"no range from 0.0 to inf"),
+        ("1", {"low": 0.0, "high": 1e300}, r"no range from 0.0 to 1e\+300"),
+        ("1", {"low": 2.0}, r"no range from 2.0 to None"),
+        ("1", {"measure": "head size"}, r"field 'measure': no tolerance for the measure 'head size'; known: head circ"),
+        ("1", {"measure": "ejection fraction", "unit": "mm"}, r"field 'unit': the tolerance .* is in '%', .* in 'mm'"),
+        ("1", {"options": ["1", "2"]}, r"field 'options': a number answer has no options"),
+        ("1", {"clinical": True}, r"field 'clinical': a number answer has no clinical facts"),
+        ("1", {"prevalence": 0.1}, r"field 'prevalence': a number answer has no options"),
+        ("1", {"answer": "choice", "prevalence": 0.1}, r"field 'prevalence': a prevalence of what\?"),
+        ("1", {"answer": "choice", "unit": "mm"}, r"field 'unit': a choice answer has no unit"),
+        ("1", {"answer": "text", "low": 0.0}, r"field 'low': a text answer has no low"),
+        ("1", {"processes": 0}, r"field 'processes': 0 is too few"),
+        ("1", {"min_n": 0}, r"field 'min_n': 0 is too few"),
+    ],
+)
+def test_numbers_and_options_that_cannot_be(tmp_path: Path, truth: str, options: dict[str, Any], message: str) -> None:
+    path = write(tmp_path / "p.csv", [{"label": truth, "reply": "1"}, {"label": "1", "reply": "2"}])
+    with pytest.raises(BadInput, match=message):
+        score(path, **({"answer": "number"} | options))
+
+
+def test_absurd_predictions_are_failures_and_nothing_is_infinite(tmp_path: Path) -> None:
+    rows = [
+        {"label": str(at), "reply": reply} for at, reply in enumerate(["0", "1e308", "-1e308", "1e400", "5", "1e99"])
+    ]
+    for range_ in ({}, {"low": -10.0, "high": 10.0}):
+        scores = score(write(tmp_path / "p.jsonl", rows), answer="number", **range_)
+        assert scores.failures == {"format": 3}
+        json.dumps(scores.to_json(), allow_nan=False)
+        assert not any("inf" in line or "nan" in line for line in table_lines(scores))
+
+
+@pytest.mark.parametrize("separator", [";", "\t"])
+def test_a_csv_of_another_country_is_read(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "p.csv"
+    lines = [separator.join(row) for row in (("label", "reply"), ("cyst", "cyst, surely"), ("mass", "cyst"))]
+    path.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", "utf-8")
+    assert value(score(path), "accuracy") == 0.5
+
+
+def test_precision_recall_and_f1_of_each_class_equal_scikit_learn(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    truth, said = rng.choice(["a", "b", "c"], 90), rng.choice(["a", "b", "c", "?"], 90)
+    rows = [
+        {"label": one, "reply": other, "g": str(at // 3)}
+        for at, (one, other) in enumerate(zip(truth, said, strict=True))
+    ]
+    rows.append({"label": "d", "reply": "a", "g": "0"})
+    path = write(tmp_path / "p.csv", rows)
+    scores = score(path, group="g", options=["a", "b", "c", "d", "e"])
+    # An option without a reference is no class; one that was never predicted counts 0 and says so.
+    assert list(scores.classes) == ["a", "b", "c", "d"]
+    expected = precision_recall_fscore_support(
+        [*truth, "d"], [*said, "a"], labels=["a", "b", "c", "d"], zero_division=0
+    )
+    for place, name in enumerate(scores.classes):
+        for kind, values in zip(("precision", "recall", "f1"), expected, strict=False):
+            estimate = scores.classes[name][kind].estimate
+            assert estimate.value == pytest.approx(values[place], abs=1e-12)
+            if name != "d":
+                assert estimate.low is not None and estimate.high is not None
+                assert estimate.low < estimate.value < estimate.high
+    assert scores.classes["d"]["precision"].estimate.why_null == "never predicted: counted as 0"
+    # The recall of a class is the accuracy on its own items, interval included.
+    alone = score(path, group="g", options=["a", "b", "c", "d", "e"], where=["label=b"]).values["accuracy"].estimate
+    found = scores.classes["b"]["recall"].estimate
+    assert (found.value, found.groups) == (alone.value, alone.groups)
+    assert (found.low, found.high) == pytest.approx((alone.low, alone.high), abs=0.03)  # other draws of other groups
+    told = scores.to_json()["tasks"]["table"]["classes"]
+    assert "class:b" in told["b"]["recall"]["signature"] and "class:a" in told["a"]["f1"]["signature"]
+    shown = "\n".join(table_lines(scores))
+    assert "by class" in shown and "expected by chance: accuracy 0.2000" in shown
+    assert f"accuracy of baselines: majority {max(np.unique(truth, return_counts=True)[1]) / 91:.4f}" in shown
+
+
+REPORT = (
+    "The left breast is of homogeneous echotexture. A hypoechoic mass measuring 12 x 9 mm is seen in the upper outer "
+    "quadrant of the left breast. No calcification is seen in the lesion. The skin and the nipple are normal. "
+    "The ducts are not dilated. Impression: BI-RADS 4A, suspicious for malignancy."
+)
+ALTERED = {
+    "negation_error_rate": ("No calcification is", "A calcification is", "negation error"),
+    "side_error_rate": ("quadrant of the left", "quadrant of the right", "side error"),
+    "size_error_rate": ("12 x 9 mm", "12 x 9 cm", "size error"),
+    "hallucinated_per_report": ("Impression:", "A cyst is seen in the right breast. Impression:", "hallucinated"),
+}
+
+
+@pytest.mark.part("clinical content")
+@pytest.mark.parametrize("name", ALTERED)
+def test_an_altered_report_loses_exactly_there_and_the_table_shows_it(tmp_path: Path, name: str) -> None:
+    old, new, verdict = ALTERED[name]
+    assert REPORT.count(old) == 1
+    path = write(tmp_path / "p.jsonl", [{"label": REPORT, "reply": REPORT.replace(old, new)}])
+    words = ["score-table", str(path), "--truth", "label", "--prediction", "reply", "--answer", "text", "--json"]
+    found = CliRunner().invoke(app, [*words, "--facts", str(tmp_path / "facts.csv")])
+    assert found.exit_code == 0
+    metrics = json.loads(found.stdout)["tasks"]["table"]["metrics"]
+    assert metrics["bleu4"]["value"] > 0.8
+    # A finding denied by the reference and asserted by the reply is also one that it invents.
+    hit = {name, "hallucinated_per_report"} if name == "negation_error_rate" else {name}
+    for one in (*ALTERED, "missed_per_report", "missing_sections_per_report", "place_error_rate"):
+        assert (metrics[one]["value"] > 0) == (one in hit)
+    with (tmp_path / "facts.csv").open(encoding="utf-8") as stream:
+        wrong = [row for row in csv.DictReader(stream) if row["correct"] == "False"]
+    assert [(row["row"], row["verdict"]) for row in wrong] == [("1", verdict)]
+    unchanged = score(write(tmp_path / "q.jsonl", [{"label": REPORT, "reply": REPORT}]), answer="text", clinical=True)
+    assert (value(unchanged, "fact_f1"), value(unchanged, name)) == (1.0, 0.0)
+    assert unchanged.values["grade_error_rate"].estimate.value == 0.0
+
+
+def test_clinical_facts_without_any_say_why(tmp_path: Path) -> None:
+    scores = score(write(tmp_path / "p.jsonl", [{"label": "Hello.", "reply": "World."}]), answer="text", clinical=True)
+    assert scores.values["side_error_rate"].estimate.why_null == "nothing to count here: side compared = 0"
+    never_bare(scores.to_json())
+
+
+def test_facts_are_written_as_csv_only(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.jsonl", [{"label": REPORT, "reply": REPORT}])
+    for target in (tmp_path, tmp_path / "facts.txt"):
+        with pytest.raises(BadInput, match="field 'facts': facts are written as CSV"):
+            score(path, answer="text", facts=target)
+
+
+def test_numbers_within_the_tolerance_of_readers(tmp_path: Path) -> None:
+    rows = [{"label": "200", "reply": reply} for reply in ("209.8", "209.81", "190.2", "no idea")]
+    scores = score(write(tmp_path / "p.csv", rows), answer="number", unit="mm", measure="head circumference")
+    assert value(scores, "within_clinical") == 0.5
+    assert "tolerance:head circumference 4.9 %" in scores.signatures["within_clinical"]
+
+
+def test_a_few_patients_who_carry_the_error_are_told(tmp_path: Path) -> None:
+    rows = [
+        {"label": "50", "reply": str(95 if patient < 2 else 50 + (-1) ** image * (image + 1)), "g": str(patient)}
+        for patient in range(24)
+        for image in range(3)
+    ]
+    scores = score(write(tmp_path / "p.csv", rows), answer="number", low=0.0, high=100.0, group="g")
+    told = "half of the error lies in 2 of 24 groups"
+    assert scores.values["rmse_scaled"].estimate.doubt == scores.values["rmse"].estimate.doubt == told
+    assert scores.to_json()["tasks"]["table"]["metrics"]["rmse"]["doubt"] == told
+    assert any(line.startswith("rmse_scaled") and line.endswith(told) for line in table_lines(scores))
+    even = score(write(tmp_path / "q.csv", rows[6:]), answer="number", low=0.0, high=100.0, group="g")
+    assert not any(one.estimate.doubt for one in even.values.values())
 
 
 def never_bare(found: Any) -> None:

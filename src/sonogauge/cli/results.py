@@ -145,6 +145,11 @@ def score_table_command(
     high: Annotated[float | None, typer.Option(help="Upper end of the range of a number.")] = None,
     unit: Annotated[str, typer.Option(help="Unit of a number.")] = "",
     tolerance: Annotated[float, typer.Option(help="Tolerance of numbers on the scaled range.")] = 0.1,
+    measure: Annotated[
+        str | None, typer.Option(help="What a number measures (head circumference), for readers' own tolerance.")
+    ] = None,
+    clinical: Annotated[bool, typer.Option("--clinical", help="Also count the clinical facts of texts.")] = False,
+    facts: Annotated[Path | None, typer.Option(help="CSV file for the facts of each row; counts them too.")] = None,
     id: Annotated[str | None, typer.Option(help="Column that names the row.")] = None,
     truth_file: Annotated[Path | None, typer.Option(help="File with the truths, joined by id.")] = None,
     where: Annotated[list[str] | None, typer.Option(help="COLUMN=VALUE of rows to keep; repeatable.")] = None,
@@ -182,6 +187,9 @@ def score_table_command(
         high=high,
         unit=unit,
         tolerance=tolerance,
+        measure=measure,
+        clinical=clinical,
+        facts=facts,
         id=id,
         truth_file=truth_file,
         where=where or (),
@@ -199,6 +207,8 @@ def score_table_command(
         return
     for line in table_lines(scores, unit):
         print(line)
+    if facts is not None:
+        say(f"facts: {facts}")
 
 
 @app.command("report")

@@ -169,7 +169,8 @@ def bias_scaled(sums: Array) -> Array:
     Of two biases the one nearer to 0 is better.
     """
     sums = np.asarray(sums, dtype=np.float64)
-    return -ratio(sums[..., SIGNED], sums[..., COUNT])
+    # 0.0 - x and not -x: no error is 0, not -0.
+    return 0.0 - ratio(sums[..., SIGNED], sums[..., COUNT])
 
 
 @metric(

@@ -139,8 +139,7 @@ def score(
     if model is not None and not model.isprintable():
         raise BadInput(f"not a name: {model!a}", field="model", fix="use letters, digits and signs")
     train, items = read_items(folder, source, tolerance)
-    by_id = {item.item_id: item for item in items}
-    check_ids(source, by_id, folder.path)
+    check_ids(source, {item.item_id: item for item in items}, folder.path)
     set_name = scenarios or spec.default_set
     parameters: dict[str, Any] = {
         "model": source.model,
@@ -200,8 +199,12 @@ def score(
 
 def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]], Manifest, list[Verdict]]:
     spec, source = job.spec, job.source
-    item_rows: list[dict[str, Any]] = []
-    sink = item_rows.append if writer is not None else None
+    rows: list[dict[str, Any]] = []
+    failures: dict[str, dict[str, int]] = {}
+    # Rows are written sorted: the published protocol comes first, and replies are joined in the order of their keys.
+    if "published" in job.parameters["protocols"]:
+        rows, failures["published"] = _published(job, writer)
+    sink = None if writer is None else _row_sink(writer)
     options = cell_options(job.items)
     by = job.parameters.get("by")
     finder = slice_finder(job.bench, job.items, by) if by else None
@@ -209,9 +212,7 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
     counted = count_slices(pairs, options, source.model, job.parameters, sink, job.scenarios, finder, job.verdicts)
     cells = counted.pop("")
     beside = _baselines(job) if job.parameters["baselines"] else {}
-    rows: list[dict[str, Any]] = []
     found: list[Verdict] = []
-    failures: dict[str, dict[str, int]] = {}
     for variant in sorted({key[0] for key in cells}):
         values = _evaluate(job, _of_variant(cells, variant))
         totals = composite_values(spec, values, beside)
@@ -226,16 +227,14 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
         doubt = "upper bound: counted on the items themselves, no training part" if bound else None
         totals = composite_values(spec, values, beside)
         rows += metric_rows(job.context(f"baseline/{name}", "strict", "", "baseline", doubt), values, totals)
-    if "published" in job.parameters["protocols"]:
-        published_rows, failures["published"] = _published(job, sink)
-        rows += published_rows
-    if writer is not None:
-        keys = key_of("score_items")
-        item_rows.sort(key=lambda row: tuple(row[key] for key in keys))
-        writer.table("score_items").write(item_rows)
     keys = key_of("metrics")
     rows.sort(key=lambda row: tuple(row[key] for key in keys))
     return rows, _manifest(job, cells, found, failures), found
+
+
+def _row_sink(writer: FolderWriter) -> Sink:
+    table = writer.table("score_items")
+    return lambda row: table.write((row,))
 
 
 def _of_variant(cells: Mapping[CellKey, Cell], variant: str) -> dict[tuple[str, str], Cell]:
@@ -278,22 +277,22 @@ def _baselines(job: _Job) -> dict[str, ModelValues]:
     out = {}
     for name in NON_READING:
         texts = baseline_replies(name, job.items, job.train, job.parameters["seed"])
-        pairs = [
+        pairs = (
             (item, Reply(item.item_id, "", 0, "", "ok", text))
             for item, text in zip(job.items, texts, strict=True)
             if text is not None
-        ]
+        )
         cells = count_strict(pairs, options, f"baseline/{name}", parameters)
         out[name] = _evaluate(job, _of_variant(cells, ""), headline_only=True)
     return out
 
 
-def _published(job: _Job, sink: Sink | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
+def _published(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
     rule, label = load_published(job.spec.protocols["published"]), "published"
     if job.parameters.get("coords"):
         rule, label = with_coords(rule, job.parameters["coords"])
-    if sink is not None and label != "published":
-        plain, sink = sink, lambda row: plain({**row, "protocol": label})
+    item_rows: list[dict[str, Any]] = []
+    sink = None if writer is None else (lambda row: item_rows.append({**row, "protocol": label}))
     variants = sorted({reply.variant for reply in job.source.replies})
     by_id: dict[str, list[Reply]] = {}
     for reply in job.source.replies:
@@ -311,6 +310,9 @@ def _published(job: _Job, sink: Sink | None) -> tuple[list[dict[str, Any]], dict
             unvaried = failures
     if job.parameters["baselines"]:
         rows += _published_random(job, rule)
+    if writer is not None:
+        keys = key_of("score_items")
+        writer.table("score_items").write(sorted(item_rows, key=lambda row: tuple(row[key] for key in keys)))
     return rows, unvaried
 
 

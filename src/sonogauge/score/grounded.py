@@ -95,13 +95,6 @@ def image_size(item: Item) -> tuple[int, int]:
     return size
 
 
-def spacing_of(item: Item) -> tuple[float, float] | None:
-    """Return mm per pixel along x and y, None where it is not known."""
-    if "spacing_x" in item.meta and "spacing_y" in item.meta:
-        return float(item.meta["spacing_x"]), float(item.meta["spacing_y"])
-    return None
-
-
 def _union(item: Item, masks: list[Mapping[str, Any]]) -> dict[str, Any]:
     try:
         return union_row(masks, image_size(item))
@@ -157,7 +150,7 @@ class MaskCounter:
             explicit_null=drawn.empty if drawn else False,
             hint=drawn.hint if drawn else False,
             points=drawn.points if drawn else (),
-            spacing=spacing_of(item),
+            spacing=item.spacing,
             tolerance=self._tolerance,
         )
         if drawn is not None and drawn.outside[1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from sys import intern
@@ -115,7 +115,7 @@ def _open(replies: Path | str | ReplySource, bench: Path | None, model: str | No
             raise BadInput("a file of replies needs its benchmark", file=replies, fix="score --replies FILE BENCH")
         raise BadInput("no such run folder or file", file=replies)
     folder = Folder(bench, "benchmark")
-    return read_jsonl(replies, model, _image_hashes(folder)), folder
+    return read_jsonl(replies, model, lambda: _image_hashes(folder)), folder
 
 
 def _is_lines(file: Path) -> bool:
@@ -136,12 +136,39 @@ def _image_hashes(folder: Folder) -> dict[str, str]:
     }
 
 
+class Facts(Mapping[str, str]):
+    """Facts of an item in a third of the memory of a dict: items of one kind share the places of their names."""
+
+    __slots__ = ("_places", "_values")
+
+    def __init__(self, places: Mapping[str, int], values: tuple[str, ...]) -> None:
+        self._places = places
+        self._values = values
+
+    def __getitem__(self, name: str) -> str:
+        """Return the value of a fact."""
+        return self._values[self._places[name]]
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names."""
+        return iter(self._places)
+
+    def __len__(self) -> int:
+        """Return the number of facts."""
+        return len(self._values)
+
+
 class Sharing:
     """Lets items hold the same answers, references and facts once: in a benchmark they are few and repeated."""
+
+    # Facts with more values than this (boxes, ids) hardly repeat: looking for equal ones would cost more than it saves.
+    _MOST: Final = 1024
 
     def __init__(self) -> None:
         self._answers: dict[AnswerSpec, AnswerSpec] = {}
         self._choices: dict[tuple[str, ...], dict[str, tuple[str, ...]]] = {}
+        self._places: dict[tuple[str, ...], dict[str, int]] = {}
+        self._values: dict[str, dict[str, str]] = {}
 
     def __call__(self, item: Item) -> Item:
         """Return an equal item."""
@@ -159,8 +186,19 @@ class Sharing:
             determinable=intern(item.determinable),
             answer=self._answers.setdefault(item.answer, item.answer),
             reference=reference,
-            meta={intern(name): intern(value) for name, value in item.meta.items()},
+            meta=self._facts(item.meta),
         )
+
+    def _facts(self, meta: Mapping[str, str]) -> Facts:
+        names = tuple(meta)
+        places = self._places.get(names)
+        if places is None:
+            places = self._places[names] = {intern(name): place for place, name in enumerate(names)}
+        return Facts(places, tuple(self._value(name, value) for name, value in meta.items()))
+
+    def _value(self, name: str, value: str) -> str:
+        known = self._values.setdefault(name, {})
+        return known.setdefault(value, value) if len(known) < self._MOST else known.get(value, value)
 
 
 def read_items(folder: Folder, source: ReplySource, tolerance: float | None = None) -> tuple[list[Item], list[Item]]:

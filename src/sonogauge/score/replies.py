@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 from sonogauge._errors import BadInput
@@ -20,6 +21,7 @@ from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
 TEXT_COLUMNS = ("text", "reply", "response", "prediction")
 _MOST_EPOCHS = 2**31
+_SHORT = 40
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
@@ -54,7 +56,9 @@ class ReplySource:
     file: Path | None = None
 
 
-def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, str] | None = None) -> ReplySource:
+def read_jsonl(
+    path: Path, model: str | None = None, image_hashes: Callable[[], Mapping[str, str]] | None = None
+) -> ReplySource:
     """Read replies made elsewhere: one JSON object a line with `item_id` and `text`.
 
     Optional fields: `status` (ok, truncated, error), `variant`, `epoch`, `rater_id`, `model`, `image_sha256` and
@@ -62,7 +66,8 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
     `reply`, `response` and `prediction` are read as `text`, `id` as `item_id`; half a character in a text (a lone
     surrogate) becomes the replacement character.
 
-    image_hashes: item id to SHA-256 of its first image; a reply that names another image is an error.
+    image_hashes: gives item id to SHA-256 of its first image, asked only if a reply names its image; one that names
+    another is an error.
 
     Raises:
         BadInput: a line that is not a JSON object, a missing or wrong field, several models.
@@ -74,6 +79,7 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
     digest = hashlib.sha256()
     replies: list[Reply] = []
     models: set[str] = set()
+    hashes: Mapping[str, str] | None = None
     with path.open("rb") as stream:
         for number, line in enumerate(stream, start=1):
             digest.update(line)
@@ -82,7 +88,9 @@ def read_jsonl(path: Path, model: str | None = None, image_hashes: Mapping[str, 
                 replies.append(_reply(row, path, number))
                 if "model" in row:
                     models.add(str(row["model"]))
-                _check_image(row, replies[-1].item_id, image_hashes, path, number)
+                if row.get("image_sha256") and image_hashes is not None:
+                    hashes = image_hashes() if hashes is None else hashes
+                    _check_image(row["image_sha256"], replies[-1].item_id, hashes, path, number)
     if not replies:
         raise BadInput("no replies in it", file=path)
     if len(models) > 1:
@@ -142,11 +150,11 @@ def _reply(row: Mapping[str, Any], path: Path, number: int) -> Reply:
         raise BadInput("not [width, height]", file=path, row=number, field="image_size")
     return Reply(
         item_id,
-        str(row.get("variant") or ""),
+        _once(str(row.get("variant") or "")),
         epoch,
-        str(row.get("rater_id") or ""),
-        status,
-        text,
+        _once(str(row.get("rater_id") or "")),
+        _once(status),
+        None if text is None else _once(text),
         (size[0], size[1]) if size else None,
         _probabilities(row.get("option_probabilities"), path, number),
     )
@@ -167,11 +175,8 @@ def _is_count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def _check_image(
-    row: Mapping[str, Any], item_id: str, hashes: Mapping[str, str] | None, path: Path, number: int
-) -> None:
-    said = row.get("image_sha256")
-    if said and hashes is not None and item_id in hashes and hashes[item_id] != said:
+def _check_image(said: Any, item_id: str, hashes: Mapping[str, str], path: Path, number: int) -> None:
+    if item_id in hashes and hashes[item_id] != said:
         raise BadInput(
             f"reply to another image than item {item_id}",
             file=path,
@@ -179,6 +184,11 @@ def _check_image(
             field="image_sha256",
             fix="ask the model about the images of this benchmark",
         )
+
+
+def _once(text: str) -> str:
+    """Return an equal string, a short one the same object each time: replies are few words, said over and over."""
+    return intern(text) if len(text) <= _SHORT else text
 
 
 def read_run(path: Path) -> ReplySource:
@@ -213,7 +223,14 @@ def _stored(row: Mapping[str, Any]) -> Reply:
     size = (sent["width"], sent["height"]) if sent and sent["width"] and sent["height"] else None
     stored = tuple((one["option"], one["probability"]) for one in row["option_probabilities"] or ())
     return Reply(
-        **{name: row[name] for name in (*REPLY_KEY, "status", "text")}, size=size, probabilities=stored or None
+        row["item_id"],
+        _once(row["variant"]),
+        row["epoch"],
+        _once(row["rater_id"]),
+        _once(row["status"]),
+        None if row["text"] is None else _once(row["text"]),
+        size,
+        stored or None,
     )
 
 
@@ -254,29 +271,45 @@ def check_ids(source: ReplySource, items: Mapping[str, Item], bench: Path) -> No
 
 
 def join(source: ReplySource, items: Sequence[Item]) -> Iterator[tuple[Item, Reply]]:
-    """Yield each item with each of its replies, in the order of items; `missing` where a reply was due.
+    """Yield each item with each of its replies, sorted as `Reply` is: by item id, variant, epoch and rater.
 
-    A reply is due for every asked item in the unvaried run, and in a variant for every asked item of the
-    (task, dataset) pairs that the variant has replies to, once per epoch. Human raters answer what they like.
+    Where a reply was due there is one of the status `missing`. A reply is due for every asked item in the unvaried run,
+    and in a variant for every asked item of the (task, dataset) pairs that the variant has replies to, once per epoch.
+    Human raters answer what they like. Replies to other items than these are passed over.
     """
-    by_item: dict[str, list[Reply]] = {}
-    cells = {item.item_id: (item.task, item.dataset) for item in items}
-    due: dict[str, tuple[set[tuple[str, str]] | None, set[int]]] = {}
-    for reply in source.replies:
-        by_item.setdefault(reply.item_id, []).append(reply)
-        if not reply.rater_id:
-            pairs, epochs = due.setdefault(reply.variant, (None if not reply.variant else set(), set()))
-            if pairs is not None:
-                pairs.add(cells[reply.item_id])
-            epochs.add(reply.epoch)
+    replies = sorted(source.replies)
+    ordered = sorted(items, key=lambda item: item.item_id)
+    due: dict[str, tuple[set[tuple[str, str]], set[int]]] = {}
+    for reply in replies:
+        if not reply.rater_id and not reply.variant:
+            due.setdefault("", (set(), set()))[1].add(reply.epoch)
+    for item, own in _matched(ordered, replies):
+        for reply in own:
+            if not reply.rater_id and reply.variant:
+                pairs, epochs = due.setdefault(reply.variant, (set(), set()))
+                pairs.add((item.task, item.dataset))
+                epochs.add(reply.epoch)
+    for item, own in _matched(ordered, replies):
+        if source.asked is None or item.item_id in source.asked:
+            have = {(reply.variant, reply.epoch) for reply in own if not reply.rater_id}
+            missing = [
+                Reply(item.item_id, variant, epoch, "", "missing", None)
+                for variant, (pairs, epochs) in due.items()
+                if not variant or (item.task, item.dataset) in pairs
+                for epoch in epochs
+                if (variant, epoch) not in have
+            ]
+            own = sorted(own + missing) if missing else own
+        yield from ((item, reply) for reply in own)
+
+
+def _matched(items: Sequence[Item], replies: Sequence[Reply]) -> Iterator[tuple[Item, list[Reply]]]:
+    """Yield each item with its replies, both sorted by item id; no table of ids is held."""
+    at, last = 0, len(replies)
     for item in items:
-        replies = sorted(by_item.get(item.item_id, []))
-        yield from ((item, reply) for reply in replies)
-        if source.asked is not None and item.item_id not in source.asked:
-            continue
-        have = {(reply.variant, reply.epoch) for reply in replies if not reply.rater_id}
-        for variant, (pairs, epochs) in sorted(due.items(), key=lambda one: one[0]):
-            if pairs is None or (item.task, item.dataset) in pairs:
-                for epoch in sorted(epochs):
-                    if (variant, epoch) not in have:
-                        yield item, Reply(item.item_id, variant, epoch, "", "missing", None)
+        while at < last and replies[at].item_id < item.item_id:
+            at += 1
+        start = at
+        while at < last and replies[at].item_id == item.item_id:
+            at += 1
+        yield item, list(replies[start:at])

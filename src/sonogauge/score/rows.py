@@ -104,5 +104,5 @@ def _row(context: RowContext, task: str, dataset: str, slice_name: str, name: st
         "datasets": list(value.datasets),
         "why_null": estimate.why_null,
         "source": None,
-        "doubt": context.doubt,
+        "doubt": "; ".join(filter(None, (context.doubt, estimate.doubt))) or None,
     }

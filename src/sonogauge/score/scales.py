@@ -40,10 +40,14 @@ CALIBRATION_METRICS: Final = ("brier", "ece")
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far apart two careful readers of a measure may be: absolute in its unit, or relative to the reference."""
+    """How far apart two careful readers of a measure may be: absolute in its unit, or relative to the reference.
+
+    checked: what of the number was seen in the source, and what is from memory.
+    """
 
     measure: str
     source: str
+    checked: str
     absolute: float | None = None
     relative: float | None = None
     unit: str = ""
@@ -78,14 +82,23 @@ def tolerance_of(scenario: Scenario) -> Tolerance | None:
     """Return the clinical tolerance of the scenario's measure (`extra: {measure: …}`), or None.
 
     Raises:
-        BadInput: the scenario names a measure that has none.
+        BadInput: the scenario names a measure that has none, or whose tolerance is in another unit.
     """
     measure = scenario.extra.get("measure")
     if measure is None:
         return None
-    if measure not in tolerances():
-        raise BadInput(f"no tolerance for the measure '{measure}'", fix="known: " + ", ".join(tolerances()))
-    return tolerances()[measure]
+    known = tolerances().get(str(measure))
+    if known is None:
+        raise BadInput(
+            f"no tolerance for the measure '{measure}'", field="measure", fix="known: " + ", ".join(tolerances())
+        )
+    if known.absolute is not None and scenario.unit != known.unit:
+        raise BadInput(
+            f"the tolerance of {measure} is in '{known.unit}', the numbers in '{scenario.unit}'",
+            field="unit",
+            fix=f"give the numbers in '{known.unit}'",
+        )
+    return known
 
 
 def scenario_metrics(scenario: Scenario) -> tuple[str, ...]:

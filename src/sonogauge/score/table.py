@@ -10,42 +10,29 @@ from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec, Parsed
-from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, Task
+from sonogauge.benchmarks.spec import Scenario
 from sonogauge.items import Item
 from sonogauge.score.cells import Cell, CellKey, count_judged
 from sonogauge.score.replies import Reply
 from sonogauge.score.rows import RowContext, signature
 from sonogauge.score.slices import MIN_N, gaps, part_name, refuse_many, sorted_parts
+from sonogauge.score.table_classes import class_values
+from sonogauge.score.table_facts import write_facts
 from sonogauge.score.table_parse import parse_rows
 from sonogauge.score.table_rows import Row, TableColumns, read_rows
+from sonogauge.score.table_spec import TASK, answer_spec, table_benchmark, table_scenario
 from sonogauge.score.values import SLICES, Value, evaluate
 from sonogauge.stats.resample import Resampler
 
-TASK: Final = "table"
 _MOST_SHARED: Final = 50_000
-FORMS: Final = ("choice", "multi_choice", "number", "text")
-_METRICS: Final[dict[str, tuple[str, ...]]] = {
-    "choice": ("accuracy", "balanced_accuracy", "macro_f1", "macro_precision", "macro_recall", "kappa"),
-    "multi_choice": ("accuracy",),
-    "number": ("mae", "rmse", "median_error", "bias", "loa_low", "loa_high", "icc", "pearson", "spearman"),
-    "text": ("bleu4", "bleu_sacre", "rouge_l", "rouge_l_beta1"),
-}
-_RANGED: Final = (
-    "rmse_scaled",
-    "mae_scaled",
-    "std_scaled",
-    "bias_scaled",
-    "within_tolerance",
-    "reference_out_of_range",
-    "prediction_out_of_range",
-)
 
 
 @dataclass(frozen=True)
 class TableScores:
     """What scoring a table found.
 
-    values: by metric; parts: by "column=value" and metric; gaps: by column and metric.
+    values: by metric; classes: by option and precision, recall, f1; parts: by "column=value" and metric;
+    gaps: by column and metric.
     """
 
     file: Path
@@ -57,6 +44,7 @@ class TableScores:
     signatures: dict[str, str]
     failures: dict[str, int]
     notices: tuple[str, ...] = ()
+    classes: dict[str, dict[str, Value]] = field(default_factory=dict)
     parts: dict[str, dict[str, Value]] = field(default_factory=dict)
     gaps: dict[str, dict[str, Value]] = field(default_factory=dict)
     baselines: dict[str, float] = field(default_factory=dict)
@@ -70,6 +58,11 @@ class TableScores:
             "metrics": {name: self._one(name, value) for name, value in self.values.items()},
             "datasets": {},
         }
+        if self.classes:
+            task["classes"] = {
+                option: {name: self._one(name, value) for name, value in values.items()}
+                for option, values in self.classes.items()
+            }
         if self.parts:
             task["slices"] = {
                 part: {name: self._one(name, value) for name, value in values.items()}
@@ -102,8 +95,9 @@ class TableScores:
             "chance": value.chance,
             "groups": estimate.groups,
             "reliable": estimate.reliable,
-            "signature": self.signatures.get(name, ""),
+            "signature": self.signatures.get(f"{name}|{value.facts}", self.signatures.get(name, "")),
             "why_null": estimate.why_null,
+            "doubt": estimate.doubt,
         }
 
 
@@ -121,6 +115,9 @@ def score_table(
     high: float | None = None,
     unit: str = "",
     tolerance: float = 0.1,
+    measure: str | None = None,
+    clinical: bool = False,
+    facts: Path | str | None = None,
     id: str | None = None,
     truth_file: Path | str | None = None,
     where: Sequence[str] = (),
@@ -147,6 +144,9 @@ def score_table(
         high: upper end.
         unit: of a number.
         tolerance: on the scaled value.
+        measure: what a number measures, for the share within the tolerance that careful readers reach on it.
+        clinical: of texts, also count facts: precision and recall, errors of negation, side, place, size and grade.
+        facts: CSV file for the facts of each row, reference beside reply; with it `clinical` is set.
         id: column that names the row; with it doubled and missing ids are refused.
         truth_file: file with the truths, joined by `id`; an id without a prediction is a failure.
         where: "COLUMN=VALUE", rows to keep.
@@ -163,25 +163,27 @@ def score_table(
     """
     if draws < 100:
         raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
+    for name, number in (("processes", processes), ("min_n", min_n)):
+        if number < 1:
+            raise BadInput(f"{number} is too few", field=name, fix="use at least 1")
     columns = TableColumns.find(
         Path(file), truth, prediction, answer, options, group, stratum, by, id, truth_file, where
     )
-    if columns.form not in FORMS:
-        raise BadInput(f"no answer form '{columns.form}' for tables", field="answer", fix="use " + ", ".join(FORMS))
-    spec = _spec_of(columns, options, low, high, unit, tolerance)
-    _check_scales(columns, spec, positive, ordinal)
-    scenario = Scenario(
-        task=TASK,
-        dataset=TASK,
-        options=spec.options,
-        low=low,
-        high=high,
-        unit=unit,
-        positive=tuple(positive),
-        ordinal=tuple(ordinal),
-    )
-    bench = _benchmark(columns, spec, scenario)
-    counted = _count(columns, spec, scenario, by, processes)
+    given: dict[str, Any] = {
+        "low": low,
+        "high": high,
+        "unit": unit,
+        "tolerance": tolerance,
+        "measure": measure,
+        "clinical": clinical or facts is not None,
+        "positive": tuple(positive),
+        "ordinal": tuple(ordinal),
+        "prevalence": prevalence,
+    }
+    spec = answer_spec(columns, options, given)
+    scenario = table_scenario(spec, given)
+    bench = table_benchmark(columns, spec, scenario, given["clinical"])
+    counted = _count(columns, spec, scenario, by, processes, given["clinical"])
     cell = next(iter(counted[""].values()))
     resampler = Resampler.for_sums(next(iter(cell.sums.values())), draws=draws, seed=seed)
     found = {
@@ -197,6 +199,7 @@ def score_table(
         for part, one in ((part, next(iter(counted[part].values()))) for part in ("", *sorted_parts(counted)))
     }
     values = found.pop("")
+    classes = {} if columns.letters or columns.form != "choice" else class_values(cell, resampler)
     context = RowContext(bench, "", "strict", "", "table", "computed", draws, seed)
     differences: dict[str, dict[str, Value]] = {}
     for column, value in gaps(found, list(values), min_n):
@@ -205,6 +208,13 @@ def score_table(
     signatures |= {
         name: signature(context, TASK, value, name) for own in differences.values() for name, value in own.items()
     }
+    signatures |= {
+        f"{name}|{value.facts}": signature(context, TASK, value, name)
+        for own in classes.values()
+        for name, value in own.items()
+    }
+    if facts is not None:
+        write_facts(columns, spec, Path(facts))
     return TableScores(
         file=Path(file),
         form=columns.form,
@@ -215,67 +225,15 @@ def score_table(
         signatures=signatures,
         failures=dict(sorted(cell.reasons.items())),
         notices=tuple(_notices(columns, options, spec, cell, low is not None)),
+        classes=classes,
         parts=found,
         gaps=differences,
         baselines=_majority(cell),
     )
 
 
-def _spec_of(
-    columns: TableColumns,
-    options: Sequence[str],
-    low: float | None,
-    high: float | None,
-    unit: str,
-    tolerance: float,
-) -> AnswerSpec:
-    if columns.form == "number":
-        if (low is None) != (high is None) or (low is not None and high is not None and not low < high):
-            raise BadInput(f"no range from {low} to {high}", field="low", fix="give --low and --high, low below high")
-        if not 0 <= tolerance <= 1:
-            raise BadInput(f"no tolerance: {tolerance}", field="tolerance", fix="give a share of the range, 0 to 1")
-        return AnswerSpec("number", low=low, high=high, unit=unit, tolerance=tolerance)
-    if columns.form == "text":
-        return AnswerSpec("text")
-    chosen = tuple(options) or columns.options()
-    doubled = sorted({one for one in chosen if chosen.count(one) > 1})
-    if doubled:
-        raise BadInput(f"the option '{doubled[0]}' stands twice", field="options", fix="name each option once")
-    letters = chosen if all(len(one) == 1 and one.isascii() and one.isupper() for one in chosen) else ()
-    return AnswerSpec(columns.form, chosen, letters)
-
-
-def _check_scales(columns: TableColumns, spec: AnswerSpec, positive: Sequence[str], ordinal: Sequence[str]) -> None:
-    for name, chosen in (("positive", positive), ("ordinal", ordinal)):
-        if chosen and columns.form != "choice":
-            raise BadInput(f"a {columns.form} answer has no options", field=name, fix="leave it out")
-        for one in chosen:
-            if one not in spec.options:
-                raise BadInput(
-                    f"'{one}' is no option", field=name, fix="the options are " + ", ".join(spec.options[:30])
-                )
-    if positive and set(spec.options) <= set(positive):
-        raise BadInput("every option is positive", field="positive", fix="leave at least one out")
-
-
-def _benchmark(columns: TableColumns, spec: AnswerSpec, scenario: Scenario) -> BenchmarkSpec:
-    metrics = _METRICS[columns.form]
-    if columns.letters:
-        # A letter stands for another option in each row, so classes have no meaning across rows.
-        metrics = ("accuracy",)
-    elif columns.form == "number" and spec.low is not None:
-        metrics = (*_RANGED[:5], *metrics, *_RANGED[5:])
-    return BenchmarkSpec(
-        name="table",
-        version="1",
-        title=f"predictions of {columns.file.name}",
-        tasks={TASK: Task(title="predictions of a table", form=columns.form, metrics=metrics)},
-        scenarios=(scenario,),
-    )
-
-
 def _count(
-    columns: TableColumns, spec: AnswerSpec, scenario: Scenario, by: Sequence[str], processes: int
+    columns: TableColumns, spec: AnswerSpec, scenario: Scenario, by: Sequence[str], processes: int, clinical: bool
 ) -> dict[str, dict[CellKey, Cell]]:
     parts: dict[str, set[str]] = {column: set() for column in by}
 
@@ -287,7 +245,7 @@ def _count(
                 refuse_many(column, len(parts[column]))
         return names
 
-    parameters = {"tolerance": spec.tolerance, "failure_error": "worst", "open_range": True}
+    parameters = {"tolerance": spec.tolerance, "failure_error": "worst", "open_range": True, "clinical": clinical}
     counted = count_judged(
         _judged(columns, spec, processes),
         {(TASK, TASK): spec.options},

@@ -53,7 +53,8 @@ class TableFile:
 def open_table(path: Path | str) -> TableFile:
     """Open a file of rows by its ending.
 
-    A `.json` file holds {id: value} or {id: {column: value}} (columns `id`, `value`), or a list of objects.
+    A `.csv` file whose first line has no comma may be separated by semicolons or tabs. A `.json` file holds {id: value}
+    or {id: {column: value}} (columns `id`, `value`), or a list of objects.
 
     Raises:
         BadInput: no such file, an unknown ending, no columns, two columns of one name.
@@ -76,6 +77,10 @@ def open_table(path: Path | str) -> TableFile:
 def _text(path: Path) -> TableFile:
     delimiter = "\t" if path.suffix.lower() == ".tsv" else ","
     header = next(_csv_rows(path, delimiter), [])
+    if delimiter == "," and len(header) == 1:
+        # A table has two columns at least: spreadsheets of many countries separate them by semicolons, some by tabs.
+        delimiter = next((other for other in ";\t" if other in header[0]), ",")
+        header = next(_csv_rows(path, delimiter), [])
     columns = tuple(header)
 
     def chunks(wanted: Sequence[str]) -> Iterator[Chunk]:

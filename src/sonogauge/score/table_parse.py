@@ -17,6 +17,8 @@ CHUNK: Final = 8_192
 _AHEAD: Final = 2
 _PLAIN_NUMBER: Final = re.compile(r"[+-]?\d{1,300}(?:\.\d{1,300})?(?:[eE][+-]?\d{1,3})?")
 _REMEMBERED: Final = 40
+# A larger number is none that the parser of numbers reads.
+_LARGEST_PREDICTION: Final = 1e100
 
 
 def parse_rows(rows: Iterator[Row], spec: AnswerSpec, processes: int = 1) -> Iterator[tuple[Row, Parsed]]:
@@ -110,7 +112,7 @@ class _Reader:
     def _fresh(self, text: str) -> Parsed:
         if self._spec.form == "number" and _PLAIN_NUMBER.fullmatch(text.strip()):
             number = float(text)
-            if math.isfinite(number):
+            if abs(number) <= _LARGEST_PREDICTION:
                 return Parsed(number)
         return self._parse(text, self._spec)
 

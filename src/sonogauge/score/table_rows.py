@@ -18,6 +18,8 @@ _LETTERS: Final = tuple("ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 # More distinct truths than this are no options.
 _MOST_OPTIONS: Final = 1000
 STRATUM: Final = "table"
+# Squares of squares of larger numbers leave the range of a double.
+LARGEST: Final = 1e50
 
 
 class Row(NamedTuple):
@@ -341,6 +343,8 @@ class _Truth:
             found = math.nan
         if not math.isfinite(found) or "_" in text:
             raise self._bad(f"not a number: '{text[:40]}'", number, "write a plain decimal number or remove the row")
+        if abs(found) > LARGEST:
+            raise self._bad(f"a number beyond {LARGEST:g}: '{text[:40]}'", number, "check it, or use a larger unit")
         return found
 
     def _option(self, text: str, number: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter as Tally
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -216,8 +217,11 @@ def task_values(
                 macro = cases = estimates[0]
             else:
                 join = partial(combine, estimates, names=names_of, proportion=proportion, groups=len(members))
-                macro = _bounded(join(partial(_macro, equal_shares(scenarios, usable))), name)
-                cases = _bounded(join(partial(_weighted, shares)), name)
+                doubt = "; ".join(
+                    f"{part}: {one.doubt}" for part, one in zip(names_of, estimates, strict=True) if one.doubt
+                )
+                macro = replace(_bounded(join(partial(_macro, equal_shares(scenarios, usable))), name), doubt=doubt)
+                cases = replace(_bounded(join(partial(_weighted, shares)), name), doubt=doubt)
         chances = [part.chance for part in usable.values() if part.chance is not None]
         chance = float(np.mean(chances)) if chances and len(chances) == len(usable) else None
         datasets = tuple(usable)
@@ -260,7 +264,14 @@ def _weighted(shares: Array, x: Array) -> Array:
     return np.asarray(x @ shares)
 
 
-_BOUNDS: Final = {"fraction": (0.0, 1.0), "agreement": (-1.0, 1.0), "correlation": (-1.0, 1.0)}
+_BOUNDS: Final = {
+    "fraction": (0.0, 1.0),
+    "agreement": (-1.0, 1.0),
+    "correlation": (-1.0, 1.0),
+    "grades": (0.0, math.inf),
+    "findings per report": (0.0, math.inf),
+    "sections per report": (0.0, math.inf),
+}
 
 
 def _bounded(found: Estimate, name: str) -> Estimate:

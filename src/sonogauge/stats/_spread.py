@@ -12,6 +12,9 @@ from sonogauge.metrics.base import Array, Metric
 
 # Below this share of its own terms a standard error is rounding.
 ROUNDING: Final = 1e-12
+# Errors lie in few groups below this share of the groups that the items amount to, from so many groups on.
+_FEW: Final = 1 / 3
+_FEWEST_TO_TELL: Final = 6
 
 
 class Spread(NamedTuple):
@@ -80,6 +83,35 @@ def _effective(values: Array, gradient: Array) -> float:
     sizes = np.maximum(-values * gradient, 0.0).sum(axis=1)
     squares = float((sizes**2).sum())
     return max(1.0, float(sizes.sum()) ** 2 / squares) if squares > 0 else float(len(sizes))
+
+
+def carried_by_few(gradient: Array, strata: Mapping[str, Array]) -> str:
+    """Return what a few groups carry of an error that is never negative, or an empty text.
+
+    A group's load is what it adds to the value: its squared or absolute errors. Loads as uneven as those of
+    (sum load)²/sum load² groups are told where these are fewer than a third of the groups that the items alone
+    amount to (`_effective`): not the sizes of the groups then, but gross errors of a few of them decide the value.
+
+    Args:
+        gradient: of the metric at the total of all groups.
+        strata: the sums of the groups of each stratum, (groups, k), flattened.
+
+    >>> ones = np.ones(24)
+    >>> loads = np.where(np.arange(24) < 2, 1.0, 0.01)
+    >>> carried_by_few(np.array([-1.0, 1.0]), {"a": np.stack([ones, loads], axis=-1)})
+    'half of the error lies in 2 of 24 groups'
+    """
+    slope = gradient.reshape(-1)
+    values = np.concatenate(list(strata.values()))
+    loads = np.maximum(values * slope, 0.0).sum(axis=1)
+    squares = float((loads**2).sum())
+    if len(loads) < _FEWEST_TO_TELL or squares == 0:
+        return ""
+    if float(loads.sum()) ** 2 / squares >= _FEW * _effective(values, slope):
+        return ""
+    most = np.sort(loads)[::-1].cumsum()
+    half = int(np.searchsorted(most, most[-1] / 2)) + 1
+    return f"half of the error lies in {half} of {len(loads)} groups"
 
 
 def _left_out(metric: Metric, total: Array, value: float, values: Array, influence: Array) -> float:

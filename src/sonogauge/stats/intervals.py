@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sonogauge.metrics.base import Array, Metric
 from sonogauge.metrics.sums import GroupSums
-from sonogauge.stats._spread import ROUNDING, degrees, spread
+from sonogauge.stats._spread import ROUNDING, carried_by_few, degrees, spread
 from sonogauge.stats._threads import one_thread
 from sonogauge.stats.resample import Resampler
 
@@ -42,6 +42,7 @@ class Estimate:
         method: how the interval was made.
         inflation: standard error by leaving out each group over the linearised one, which the draws share: above 1
             where some groups hold far more items than others.
+        doubt: what else a reader must know of the value: a few groups carry most of an error.
     """
 
     value: float | None
@@ -54,6 +55,7 @@ class Estimate:
     draws: Array | None = field(default=None, compare=False, repr=False)
     method: str = ""
     inflation: float = 1.0
+    doubt: str = ""
 
 
 def t_quantile(df: float, level: float = LEVEL) -> float:
@@ -115,10 +117,10 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
     if np.isnan(draws).all():
         return _without(value, groups, NOT_DRAWN)
     note = ", groups pooled at random" if pooled else ""
+    blocks = {stratum: values for stratum, (_, values) in strata.items()}
     gradient = metric.gradient(total).reshape(-1)
-    linear, error, inflation, df, flat = spread(
-        metric, total, value, {stratum: values for stratum, (_, values) in strata.items()}
-    )
+    linear, error, inflation, df, flat = spread(metric, total, value, blocks)
+    doubt = carried_by_few(gradient, blocks) if metric.interval == "log" else ""
 
     def interval(low: float, high: float, method: str) -> Estimate:
         if metric.unit == "fraction":
@@ -126,7 +128,8 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
         elif metric.unit == "range":
             # Errors of clipped values: no share of the range is larger than the whole of it.
             low, high = max(-1.0, low), min(1.0, high) if value <= 1.0 else high
-        return Estimate(value, low, high, groups, df, groups >= RELIABLE_GROUPS, None, draws, method + note, inflation)
+        reliable = groups >= RELIABLE_GROUPS
+        return Estimate(value, low, high, groups, df, reliable, None, draws, method + note, inflation, doubt)
 
     if metric.interval == "proportion":
         # hits / n has the derivative 1/n in hits, the largest of its two.

@@ -67,6 +67,7 @@ def _quotient(
         interval="proportion" if unit == "fraction" else "studentised",
         gradient=gradient,
         source=_SOURCE,
+        undefined=f"nothing to count here: {_formula(denominator).replace('_', ' ')} = 0",
     )
     return decorate(value)
 

@@ -101,11 +101,19 @@ class VerdictCounter:
     _failed: Tally[str] = field(default_factory=Tally)
 
     def add(self, verdict: ItemVerdict) -> dict[str, float]:
-        """Count the verdict on one reply; return its values for the table of scored items."""
+        """Count the verdict on one reply; return its values for the table of scored items.
+
+        judge_failed: 1 where judges were asked and none gave a verdict, so that the 0 beside it is told from a verdict.
+        """
         self._rows.append(tuple(verdict.values[leniency] for leniency in STATISTICS.values()))
         self._asked.update(verdict.asked)
         self._failed.update(verdict.failed)
-        return {"judge_score": verdict.values["none"], "judge_score_v1": verdict.values["v1"]}
+        failed = float(bool(verdict.asked) and set(verdict.asked) <= set(verdict.failed))
+        return {
+            "judge_score": verdict.values["none"],
+            "judge_score_v1": verdict.values["v1"],
+            "judge_failed": failed,
+        }
 
     def take(self) -> dict[str, Array]:
         """Return [verdict, 1] of each reply since the last call, by statistic."""
