@@ -53,6 +53,13 @@ class Item:
             return int(mask["size"][1]), int(mask["size"][0])
         return None
 
+    @property
+    def spacing(self) -> tuple[float, float] | None:
+        """Mm per pixel along x and y; None where `meta` does not say."""
+        if "spacing_x" in self.meta and "spacing_y" in self.meta:
+            return float(self.meta["spacing_x"]), float(self.meta["spacing_y"])
+        return None
+
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Item:
         """Build from a row of the items table; columns that were not read keep their defaults."""

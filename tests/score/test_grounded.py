@@ -99,6 +99,31 @@ def test_the_table_of_answers_against_pixels() -> None:
     assert found["acc_grounded"] == 0.5 and found["missed_rate"] == 0.25
 
 
+def test_published_has_the_extra_metrics_with_its_own_failures() -> None:
+    meta = {"answer_type": "yes_no", "spacing_x": "0.5", "spacing_y": "0.5"}
+    own = [item("VQA", [mask(0, 0, 8, 8)], number, meta=meta) for number in range(5)]
+    none = item("VQA", [], 5, meta={**meta, "requires_grounding": "0"})
+    said = [answer("yes", BOX), answer("yes", HALF), answer("no", BOX), answer("yes", None), "no JSON"]
+    found = published([*zip(own, said, strict=True), (none, answer("yes", {"type": "circle"}))])
+    # Four replies count; the one without JSON does not, and of the item without a target the mask is empty.
+    pixels = [(64, 64), (64, 128), (64, 64), (0, 64)]
+    assert found["ciou"] == sum(both for both, _ in pixels) / sum(either for _, either in pixels)
+    outlines = [item("SEG", [mask(0, 0, 8, 8)], number) for number in range(5)]
+    parts = published(list(zip(outlines, said, strict=True)))
+    assert parts["lesion_f1"] == 2 * 2 / (2 * 2 + 1 + 2)  # IoU of exactly one half is no match
+    names = ("g_acc", "right_wrong_pixels", "wrong_right_pixels", "wrong_wrong_pixels")
+    assert [found[name] for name in names] == [0.25, 0.5, 0.25, 0.0]
+    assert found["acc_grounded"] == 0.75 and found["g_acc_30"] == 0.5
+    assert (found["recall_30"], found["recall_50"], found["pointing"]) == (0.75, 0.5, 0.5)
+    assert found["null_accuracy"] == 0.0 and found["false_null_rate"] == 0.25
+    # HD95: 0, the half's eight rows, 0, the diagonal, and 0 of two empty masks.
+    high = own[0].image_size
+    assert high is not None
+    diagonal = (high[0] ** 2 + high[1] ** 2) ** 0.5
+    assert found["hd95"] == pytest.approx((0 + 8 / diagonal + 0 + 1 + 0) / 5)
+    assert strict([(own[0], answer("yes", BOX))])["hd95"] == 0.0
+
+
 def test_unreadable_against_empty() -> None:
     none = item("SEG", [])
     bad = answer("No target.", {"type": "circle"})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from inspect import signature
+from pathlib import Path
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
@@ -31,10 +32,11 @@ MODELS: Final[Registry[Callable[..., Model | Reader]]] = Registry(
 )
 
 
-def load_model(name: str, **options: Any) -> Model | Reader:
+def load_model(name: str, *, asked: Path | None = None, **options: Any) -> Model | Reader:
     """Return the model called PROVIDER/NAME.
 
-    Options that are None are left out, so that each provider keeps its own defaults.
+    Options that are None are left out, so that each provider keeps its own defaults. asked: the benchmark that it will
+    be asked, for a provider that declares an option `asked` (an agent takes its vocabulary from the train part).
 
     Raises:
         BadInput: no such provider, or the provider refuses the name or an option.
@@ -44,6 +46,8 @@ def load_model(name: str, **options: Any) -> Model | Reader:
         raise BadInput(f"not a model name: '{name}'", fix="write PROVIDER/NAME, for example baseline/random")
     maker = MODELS.load(provider)
     given = {key: value for key, value in options.items() if value is not None}
+    if asked is not None and "asked" in signature(maker).parameters:
+        given["asked"] = asked
     try:
         signature(maker).bind(name, **given)
     except TypeError as error:

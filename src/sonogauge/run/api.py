@@ -115,7 +115,7 @@ def run(
         raise BadInput("only varied questions, and no variation named", fix="add --vary KIND")
     if max_connections < 1:
         raise BadInput(f"{max_connections} connections ask nothing", fix="give at least 1")
-    answerer = load_model(model, **(model_options or {})) if isinstance(model, str) else model
+    answerer = load_model(model, asked=folder.path, **(model_options or {})) if isinstance(model, str) else model
     prices = read_prices(price, answerer.name) if price is not None else None
     questions = Questions.read(folder, split, references=isinstance(answerer, Reader))
     chosen = questions.choose(tasks, limit)

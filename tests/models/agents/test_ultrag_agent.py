@@ -428,3 +428,19 @@ def test_real_masks_go_the_whole_way_with_the_oracle(source: str, tmp_path: Path
         assert parts == pytest.approx(gains["total", metric], abs=1e-12)
     again = agent_grid(tmp_path / "bench", tmp_path / "grid", **settings, switches={"vocab_source": "dataset_card"})
     assert again.document == grid.document
+
+
+@pytest.mark.parametrize("name", ["agent/ultrag?planner=rule&segmenter=box-fill", "agent/plain?planner=rule"])
+def test_the_benchmark_that_is_asked_gives_the_vocabulary_of_its_train_part(name: str, tmp_path: Path) -> None:
+    from sonogauge.benchmarks.synthetic.build import build_synthetic
+    from sonogauge.benchmarks.ultrag.build import build_ultrag
+    from sonogauge.folders import Folder
+    from sonogauge.run import run
+
+    with pytest.raises(BadInput, match="needs the benchmark"):
+        load_model(name)
+    build_synthetic(tmp_path / "raw", seed=0, patients=6, images_per_patient=2)
+    build_ultrag(tmp_path / "raw", tmp_path / "bench")
+    run(tmp_path / "bench", name, tmp_path / "run", limit=2)
+    options = Folder(tmp_path / "run", "run").manifest.parameters["model_options"]
+    assert options["vocabulary"][""] == ["focal lesion", "tube"]

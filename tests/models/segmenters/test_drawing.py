@@ -116,7 +116,20 @@ def test_prompts_of_another_kind_are_refused(name: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["nothing", "otsu?polarity=grey", "otsu?speed=3", "otsu:somewhere", "otsu?polarity", "oracle", "sam3", "unet:/no"],
+    [
+        "nothing",
+        "otsu?polarity=grey",
+        "otsu?speed=3",
+        "otsu:somewhere",
+        "otsu?polarity",
+        "oracle",
+        "oracle:/no?erode=much",
+        "grabcut?iterations=1.5",
+        "grabcut?core=high",
+        "http:http://127.0.0.1:9?timeout=soon",
+        "sam3",
+        "unet:/no",
+    ],
 )
 def test_wrong_names_are_told_in_one_line(text: str) -> None:
     with pytest.raises(BadInput) as told:
@@ -187,7 +200,7 @@ class TestOracle:
 
     def test_iou_and_dice_of_the_oracle_are_one(self, cases: Path) -> None:
         rows = evaluate_segmenters(
-            cases, [Contender(load_segmenter(f"oracle:{cases}?parts=1"), "reference")], draws=200
+            cases, [Contender(load_segmenter(f"oracle:{cases}?parts=true"), "reference")], draws=200
         )
         assert {row.metric: row.value.value for row in rows} == {"iou": 1.0, "dice": 1.0}
         text = evaluate_segmenters(
@@ -201,7 +214,7 @@ class TestOracle:
 def test_segmenters_on_real_boxes(source: str, tmp_path: Path) -> None:
     cases = tmp_path / "cases"
     import_cases(source, shared_data(source), cases)
-    names = ["box-fill", "ellipse", "otsu", "grabcut", f"oracle:{cases}?parts=1"]
+    names = ["box-fill", "ellipse", "otsu", "grabcut", f"oracle:{cases}?parts=true"]
     rows = evaluate_segmenters(cases, [Contender(load_segmenter(name), "reference") for name in names], draws=500)
     value = {(row.label.split()[0], row.metric): row for row in rows}
     for metric in ("iou", "dice"):

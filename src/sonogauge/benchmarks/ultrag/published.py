@@ -4,6 +4,9 @@ Failures (request errors, no JSON, no object, a report that is no list) leave th
 missing or unreadable counts as an empty mask. Items are averaged by image, images by source. Coordinates are pixels of
 the original image for every model; forms that the reference scorer does not read (pictures, points, phrases, cells)
 are unreadable. Run-length codes are read, since agents write them.
+
+The metrics that the reference scorer lacks (cIoU, HD95, NSD, pointing, lesion F1, sweeps, the table of answer against
+pixels) follow the same rules: failures left out, an unreadable mask empty.
 """
 
 from __future__ import annotations
@@ -24,19 +27,30 @@ from sonogauge.benchmarks.spec import Scenario, Task
 from sonogauge.benchmarks.ultrag import semantics, text_scores
 from sonogauge.benchmarks.ultrag.vocabulary import vocabulary_of
 from sonogauge.items import Item
-from sonogauge.metrics.masks import iou_dice, overlaps, union_row
+from sonogauge.metrics.masks import THRESHOLDS, iou_dice, overlaps, pair_statistics, union_row
 
 READ: Final = frozenset({"polygon", "box", "rle"})
+# Metrics that the reference scorer does not have, and their statistic in `metrics.masks`.
+_EXTRA: Final = {
+    "null_accuracy": "null_hits",
+    "false_null_rate": "false_null",
+    **{name: name for name in ("hd95", "hd95_mm", "nsd", "pointing")},
+    **{f"recall_{round(100 * one)}": f"recall_{round(100 * one)}" for one in THRESHOLDS},
+}
 
 
 @dataclass(frozen=True, slots=True)
 class PublishedItem:
-    """One reply as the reference code sees it; `counted`: whether it enters the mean."""
+    """One reply as the reference code sees it; `counted`: whether it enters the mean.
+
+    sums: of the metrics that are a ratio of two sums over all items: (part, whole).
+    """
 
     prediction: Any
     reason: str | None = None
     counted: bool = True
     values: Mapping[str, float] = field(default_factory=dict)
+    sums: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +77,25 @@ def score_cell(
     found = [_item(score, convention, *pair) for pair in pairs]
     usable = [item for item, _, _ in pairs if item.reference_state == "ok"]
     by_image: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    pooled: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
     for (item, _, _), one in zip(pairs, found, strict=True):
         if one.counted:
+            image = item.meta.get("sample_id", item.item_id)
             for name, value in one.values.items():
-                by_image[item.meta.get("sample_id", item.item_id)][name].append(value)
-    names = [name for name in task.metrics if any(name in own for own in by_image.values())]
+                by_image[image][name].append(value)
+            for name, parts in one.sums.items():
+                pooled[name][image].append(parts)
     metrics: dict[str, float | None] = {}
     images: dict[str, int] = {}
-    for name in names:
-        means = [sum(own[name]) / len(own[name]) for own in by_image.values() if own.get(name)]
-        metrics[name] = sum(means) / len(means)
-        images[name] = len(means)
+    for name in task.metrics:
+        if name in pooled:
+            every = [parts for own in pooled[name].values() for parts in own]
+            part, whole = (sum(parts[column] for parts in every) for column in (0, 1))
+            metrics[name] = part / whole if whole else None
+            images[name] = len(pooled[name])
+        elif means := [sum(own[name]) / len(own[name]) for own in by_image.values() if own.get(name)]:
+            metrics[name] = sum(means) / len(means)
+            images[name] = len(means)
     valid = sum(one.counted for one in found)
     return PublishedCell(tuple(found), metrics, len(usable), valid, len(pairs) - len(usable), images)
 
@@ -107,6 +129,26 @@ def _pair(item: Item, masks: Sequence[Mapping[str, Any]], drawn: Drawn) -> tuple
     return float(iou), float(dice)
 
 
+def _pixels(item: Item, drawn: Drawn) -> tuple[dict[str, float], dict[str, tuple[float, float]]]:
+    """Return the values of an item's pixels and the sums of those metrics that are no means."""
+    masks = item.reference["masks"]
+    iou, dice = _pair(item, masks, drawn)
+    found = pair_statistics(
+        union_row(list(masks), _size(item)),
+        drawn.mask,
+        explicit_null=drawn.empty,
+        points=drawn.points,
+        spacing=item.spacing,
+    )
+    values = {"iou": iou, "dice": dice, "giou": iou}
+    for name, statistic in _EXTRA.items():
+        if statistic in found and found[statistic][1]:
+            values[name] = found[statistic][0]
+    matched, surplus, missed = found["lesions"]
+    both, either = found["ciou"]
+    return values, {"ciou": (both, either), "lesion_f1": (2 * matched, 2 * matched + surplus + missed)}
+
+
 def _read(item: Item, text: str, convention: Convention) -> tuple[Parsed, Drawn | None]:
     found = read_grounded(text, need_answer=False)
     return found, _draw(found.value.shown, found.value.answer, item, convention) if found.valid else None
@@ -116,10 +158,9 @@ def _mask(item: Item, text: str, convention: Convention) -> PublishedItem:
     found, drawn = _read(item, text, convention)
     if drawn is None:
         return PublishedItem(None, found.reason, counted=False)
-    masks = item.reference["masks"]
-    iou, dice = _pair(item, masks, drawn)
-    marked = float((MARK in drawn.answer) == bool(masks))
-    return PublishedItem(drawn, drawn.fault, values={"iou": iou, "dice": dice, "giou": iou, "seg_mark": marked})
+    values, sums = _pixels(item, drawn)
+    marked = float((MARK in drawn.answer) == bool(item.reference["masks"]))
+    return PublishedItem(drawn, drawn.fault, values={**values, "seg_mark": marked}, sums=sums)
 
 
 def _grounded(item: Item, text: str, convention: Convention) -> PublishedItem:
@@ -129,16 +170,20 @@ def _grounded(item: Item, text: str, convention: Convention) -> PublishedItem:
     kind = item.meta.get("answer_type", "open")
     reference = str(item.reference["texts"][0])
     right = semantics.answer_right(kind, reference, drawn.answer, vocabulary_of(item.meta), strict=False)
-    iou, dice = _pair(item, item.reference["masks"], drawn)
-    values = {"acc": float(right), f"acc_{kind}": float(right), "iou": iou, "dice": dice, "giou": iou}
+    values, sums = _pixels(item, drawn)
+    values |= {"acc": float(right), f"acc_{kind}": float(right)}
     if item.meta.get("requires_grounding", "1") == "1" and item.reference["masks"]:
-        values["g_acc"] = float(right and iou > 0.5)
+        seen = values["iou"] > 0.5
+        values["g_acc"] = float(right and seen)
         values["acc_grounded"] = float(right)
-    return PublishedItem(drawn, drawn.fault, values=values)
+        values["right_wrong_pixels"] = float(right and not seen)
+        values["wrong_right_pixels"] = float(not right and seen)
+        values["wrong_wrong_pixels"] = float(not right and not seen)
+        values |= {f"g_acc_{round(100 * one)}": float(right and values["iou"] > one) for one in THRESHOLDS}
+    return PublishedItem(drawn, drawn.fault, values=values, sums=sums)
 
 
 def _report(item: Item, text: str, convention: Convention) -> PublishedItem:
-
     found = parse_report(text, AnswerSpec("grounded_report"))
     if not found.valid:
         return PublishedItem(None, found.reason, counted=False)

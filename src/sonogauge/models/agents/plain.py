@@ -22,6 +22,7 @@ class WithVocabulary:
             "planner": model.name,
             "planner_options": dict(model.options),
             "vocab_source": vocabulary.source,
+            "vocabulary": vocabulary.told(),
         }
 
     async def answer(self, request: Request) -> Outcome:

@@ -12,6 +12,7 @@ import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -111,11 +112,14 @@ class UltraGAgent:
             "planner_options": dict(planner.options) if planner else {},
             "segmenter": facts,
             "switches": self._switches.told(),
+            "vocabulary": vocabulary.told(),
         }
 
     @classmethod
-    def from_name(cls, name: str, **options: Any) -> UltraGAgent:
+    def from_name(cls, name: str, *, asked: Path | None = None, **options: Any) -> UltraGAgent:
         """Return the agent of a name; options that are no switches are those of the planner ("base_url", …).
+
+        asked: the benchmark of the vocabulary, where neither name nor options say another.
 
         Raises:
             BadInput: a part is missing or refuses its options.
@@ -141,7 +145,7 @@ class UltraGAgent:
         planner = load_planner(str(given["planner"]), rest)
         segmenter = load_segmenter(str(given["segmenter"]))
         trained = getattr(segmenter, "categories", None)
-        vocabulary = make_vocabulary(switches.vocab_source, given.get("bench"), trained)
+        vocabulary = make_vocabulary(switches.vocab_source, given.get("bench") or asked, trained)
         return cls(name, planner, segmenter, vocabulary, switches, timeout)
 
     async def close(self) -> None:
@@ -315,7 +319,7 @@ def read_query(name: str) -> dict[str, Any]:
     return given
 
 
-def plain_model(name: str, **options: Any) -> Model:
+def plain_model(name: str, *, asked: Path | None = None, **options: Any) -> Model:
     """Return `agent/plain?planner=MODEL&vocab_source=…&bench=…`: the planner alone with the agent's vocabulary.
 
     Raises:
@@ -328,7 +332,7 @@ def plain_model(name: str, **options: Any) -> Model:
         raise BadInput("agent/plain needs a planner", field="model", fix="write agent/plain?planner=MODEL")
     source = Switches.read({"vocab_source": given.get("vocab_source", "train")}).vocab_source
     planner = load_planner(str(given["planner"]), options) or RulePlanner()
-    return WithVocabulary(name, planner, make_vocabulary(source, given.get("bench")))
+    return WithVocabulary(name, planner, make_vocabulary(source, given.get("bench") or asked))
 
 
 def _by_rule(task: Task, table: Category) -> Plan:

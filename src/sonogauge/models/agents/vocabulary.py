@@ -25,6 +25,10 @@ class Vocabulary:
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
+    def told(self) -> dict[str, list[str]]:
+        """Return the categories by organ, for manifests."""
+        return {organ: list(names) for organ, names in sorted(self.names.items())}
+
     def category(self, organ: str) -> Category:
         """Return the categories of an organ, all where the organ is not known, as a table that reads and names them."""
         known = _by_organ(organ)

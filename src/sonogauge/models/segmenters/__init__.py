@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from inspect import signature
+from collections.abc import Callable, Mapping
+from inspect import Parameter, signature
 from typing import Any, Final
 
 from sonogauge._errors import BadInput
@@ -49,26 +49,33 @@ def load_segmenter(text: str, **options: Any) -> Segmenter:
         signature(maker).bind(where, **given)
     except TypeError as error:
         raise BadInput(f"segmenter {name} does not take these options ({error})", field="segmenter") from None
-    return maker(where, **given)
+    return maker(where, **_typed(name, maker, given))
 
 
-def _options(query: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+def _options(query: str) -> dict[str, str]:
+    found: dict[str, str] = {}
     for pair in filter(None, query.split(",")):
         key, equals, value = pair.partition("=")
         if not equals or not key:
             raise BadInput(f"not KEY=VALUE: '{pair}'", field="segmenter", fix="write for example otsu?polarity=bright")
-        found[key] = _value(value)
+        found[key] = value
     return found
 
 
-def _value(text: str) -> Any:
-    for kind in (int, float):
+def _typed(name: str, maker: Callable[..., Segmenter], given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options as the types that the maker declares; a parameter without a type gets what was written."""
+    from pydantic import TypeAdapter, ValidationError
+
+    declared = signature(maker, eval_str=True).parameters
+    found: dict[str, Any] = {}
+    for key, value in given.items():
+        kind = declared[key].annotation if key in declared else Any
         try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+            found[key] = TypeAdapter(Any if kind is Parameter.empty else kind).validate_python(value)
+        except ValidationError as error:
+            fault = error.errors()[0]["msg"]
+            raise BadInput(f"segmenter {name} cannot use {key}={value} ({fault})", field="segmenter") from None
+    return found
 
 
 __all__ = ["SEGMENTERS", "Instance", "Segmenter", "SegmenterFault", "UnsupportedPrompt", "load_segmenter"]

@@ -47,7 +47,7 @@ class Oracle:
         where: a folder with a cases table, whose masks are the truth.
         erode, dilate: pixels to take from or add to each mask.
         drop: chance from 0 to 1 that a mask is not found.
-        parts: 1 = the connected parts of the masks are the objects that a box can mean.
+        parts: the connected parts of the masks are the objects that a box can mean.
         seed: of the drops; a mask is dropped or not whatever else is asked.
     """
 
@@ -59,7 +59,7 @@ class Oracle:
     endpoint = ""
 
     def __init__(
-        self, where: str, *, erode: int = 0, dilate: int = 0, drop: float = 0.0, parts: int = 0, seed: int = 0
+        self, where: str, *, erode: int = 0, dilate: int = 0, drop: float = 0.0, parts: bool = False, seed: int = 0
     ) -> None:
         if not where:
             raise BadInput("the oracle needs the folder with the masks", field="segmenter", fix="write oracle:CASES")
@@ -68,7 +68,7 @@ class Oracle:
         if not 0 <= drop <= 1:
             raise BadInput(f"{drop} is no chance from 0 to 1", field="segmenter")
         self._folder = Folder(where)
-        self._erode, self._dilate, self._drop, self._parts, self._seed = erode, dilate, drop, bool(parts), seed
+        self._erode, self._dilate, self._drop, self._parts, self._seed = erode, dilate, drop, parts, seed
         errors = {"erode": erode, "dilate": dilate, "drop": drop, "parts": parts, "seed": seed if drop else 0}
         told = ",".join(f"{key}={value:g}" for key, value in errors.items() if value)
         self.name = "oracle" + (f"?{told}" if told else "")
