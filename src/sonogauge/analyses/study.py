@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from sys import intern
 from typing import Final
 
 import numpy as np
@@ -236,6 +237,9 @@ def _read_items(folder: Folder, split: str) -> tuple[dict[str, Item], dict[str, 
     share = Sharing()
     for row in (row for batch in folder.batches("items", list(_COLUMNS), 256) for row in batch.to_pylist()):
         item = share(Item.from_row(row))
+        if item.meta.get("provenance"):
+            # The picture is asked for nothing else.
+            item = replace(item, images=())
         if item.split == split:
             items[item.item_id] = item
         elif item.split == "train":
@@ -272,12 +276,13 @@ def _from_scores(folder: Folder, items: Mapping[str, Item]) -> dict[str, tuple[R
         item = items.get(row["item_id"])
         if item is None or row["protocol"] != "strict" or row["rater_id"] or not _usable(item) or row["excluded"]:
             continue
-        choices = (row["prediction"] or {}).get("choices") or (None,)
-        if choices[0] is not None and choices[0] not in item.answer.options:
-            raise BadInput(f"'{choices[0]}' is no option of {item.item_id}", file=folder.path, fix="score again")
-        found.setdefault(row["variant"], []).append(
-            Record(item, row["variant"], row["epoch"], choices[0], row["reason"])
-        )
+        (said, *_) = (row["prediction"] or {}).get("choices") or (None,)
+        # The string of the item itself, so that each option is held once.
+        choice = next((one for one in item.answer.options if one == said), None)
+        if choice is None and said is not None:
+            raise BadInput(f"'{said}' is no option of {item.item_id}", file=folder.path, fix="score again")
+        variant, reason = intern(row["variant"]), row["reason"] and intern(row["reason"])
+        found.setdefault(variant, []).append(Record(item, variant, row["epoch"], choice, reason))
     if not found:
         raise BadInput("no scored multiple-choice answer", file=folder.path, fix="score again")
     return {variant: tuple(own) for variant, own in sorted(found.items())}
