@@ -13,10 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pycocotools import mask as coco
 from tests.report.page.made_drawn import AGENT, HAND, HOSTILE, MadeDrawn, make_drawn
+from tests.score.small import u2_item, write_bench, write_replies
 
 from sonogauge.report import report
 from sonogauge.report.page import Gallery, page_data
 from sonogauge.report.page.trace import Traces, steps_of
+from sonogauge.score import score
 
 pytestmark = [pytest.mark.part("page"), pytest.mark.lookalike]
 
@@ -163,3 +165,24 @@ def test_hostile_words_stay_data(drawn: MadeDrawn, tmp_path: Path) -> None:
     text = report(drawn.scores, tmp_path / "page.html", gallery=10_000)
     assert "<img src=x" not in text and "\\u003cimg src=x" in text
     assert text == report(drawn.scores, tmp_path / "again.html", gallery=10_000)
+
+
+def test_facts_of_a_report_stand_beside_those_of_the_reference(tmp_path: Path) -> None:
+    reference = "A hypoechoic mass of 12 mm is seen in the left breast. No calcification."
+    reply = "A hypoechoic mass of 12 mm is seen in the right breast. Calcification. A cyst."
+    items = [u2_item("RG", "39", 0, {"texts": (reference,)}), u2_item("DD", "21", 1, {"choices": ("benign",)})]
+    bench = write_bench(tmp_path / "bench", items)
+    replies = write_replies(tmp_path / "r.jsonl", {items[0].item_id: reply, items[1].item_id: "benign"})
+    score(replies, bench=bench, out=tmp_path / "scores", scenarios="present", draws=200)
+    cases = {one["id"]: one for one in page_data([tmp_path / "scores"])["gallery"]["cases"]}
+    (answer,) = cases[items[0].item_id]["answers"].values()
+    assert sorted((one["fact"], one["verdict"]) for one in answer["facts"]) == [
+        ("breast lesion: calcification", "negation error"),
+        ("breast lesion: hypoechoic", "correct"),
+        ("breast: cyst", "hallucinated"),
+        ("breast: mass", "side error"),
+    ]
+    (other,) = cases[items[1].item_id]["answers"].values()
+    assert "facts" not in other
+    text = report([tmp_path / "scores"], tmp_path / "page.html")
+    assert "negation error" in text and "factTable" in text

@@ -26,6 +26,7 @@ KINDS: Final[Mapping[str, str]] = {
 _MARK: Final = "error_"
 MOST_SENTENCES: Final = 60
 MOST_SENTENCE: Final = 1_000
+MOST_FACTS: Final = 100
 
 
 def kinds_of(item: Item, answer: Answer) -> list[str]:
@@ -62,6 +63,21 @@ def sentences_of(value: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"text": str(one["text"] or "")[:MOST_SENTENCE], "masks": [str(name) for name in one["mask_ids"] or ()]}
         for one in list(value.get("sentences") or ())[:MOST_SENTENCES]
     ]
+
+
+def facts_of(item: Item, answer: Answer) -> list[dict[str, Any]]:
+    """Return the clinical facts of a text, reference beside reply, where scoring counted them; else nothing.
+
+    Of several references the one that scoring took; a failed reply is an empty text.
+    """
+    references = item.reference.get("texts")
+    if "negation_errors" not in answer.values or answer.outcome == "excluded" or not references:
+        return []
+    from sonogauge.metrics.clinical import best_reference, fact_table
+
+    reply = "".join(answer.prediction.get("texts") or ())
+    rows = fact_table(best_reference(references, reply)[0], reply)[:MOST_FACTS]
+    return [{name: row[name] for name in ("fact", "in_reference", "in_reply", "verdict", "correct")} for row in rows]
 
 
 def whole_iou(item: Item, answer: Answer, width: int, height: int) -> float | int | None:

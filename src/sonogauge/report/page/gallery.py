@@ -14,7 +14,7 @@ from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.report.load import Scores
 from sonogauge.report.page.answers import Answer, Answers, offered_paths
-from sonogauge.report.page.evidence import kind_counts, kinds_of, sentences_of, whole_iou
+from sonogauge.report.page.evidence import facts_of, kind_counts, kinds_of, sentences_of, whole_iou
 from sonogauge.report.page.overlays import shapes_of
 from sonogauge.report.page.pack import short
 from sonogauge.report.page.trace import Traces, read_traces
@@ -166,10 +166,11 @@ def _answer(answer: Answer, reply: Shown | None, most: int, width: int, height: 
 def _evidence(
     item: Item, answer: Answer, reply: Shown | None, traces: Traces, width: int, height: int
 ) -> dict[str, Any]:
-    """Return kinds of error, sentences with their masks, and an agent's steps; what an answer lacks is left out."""
+    """Return kinds of error, sentences, clinical facts and an agent's steps; what an answer lacks is left out."""
     result: dict[str, Any] = {
         "kinds": kinds_of(item, answer),
         "sentences": sentences_of(answer.prediction),
+        "facts": facts_of(item, answer),
         "iou": whole_iou(item, answer, width, height),
         "trace": traces(reply.trace, width, height) if reply is not None and reply.trace else None,
     }

@@ -48,6 +48,20 @@ function sentenceList(sentences, line, label) {
   }));
 }
 
+// The clinical facts of a text, those of the reference beside those of the reply.
+function factTable(facts, label) {
+  if (!facts) return null;
+  const right = facts.filter((one) => one.correct).length;
+  const rows = facts.map((one) => h("tr", {},
+    h("td", {}, words(one.fact)),
+    h("td", {}, one.in_reference === null ? DASH : words(one.in_reference)),
+    h("td", {}, one.in_reply === null ? DASH : words(one.in_reply)),
+    h("td", { class: one.correct ? "" : "strong" }, words(one.verdict))));
+  return h("details", { class: "trace facts" },
+    h("summary", {}, `Facts: ${right} of ${facts.length} right`),
+    scroller(`Facts of ${label}`, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["Fact", "Reference", "Reply", "Verdict"].map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows))));
+}
+
 // IoU as scored, or of all pixels of a report; null where nothing was to be drawn.
 function iouOf(answer) {
   if (answer.values.iou !== undefined) return `IoU ${number(answer.values.iou, "", "x")}`;
