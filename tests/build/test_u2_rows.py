@@ -147,13 +147,15 @@ def test_boxes_are_kept_in_native_pixels_and_marked_near_an_edge(tmp_path: Path)
         "{'lesion': [0.5, 0.25, 0.1, 0.5]}",
         "{'lesion': [0.46, 0.2, 0.1, 0.1]}",
         "{'lesion': [0.2, 0.2, 0.1, 0.1]}",
+        "{'lesion': [[0.2, 0.2, 0.1, 0.1], [0.46, 0.2, 0.1, 0.1]]}",
     ]
     write_tsv(tmp_path / "data", "LL", "a.tsv", [row("04.X", 1 + n, gt_bbox=cell) for n, cell in enumerate(cells)])
     _, items = built(tmp_path)
     (box,) = items["LL/04/0001"].reference["boxes"]  # the image is 40 wide and 20 high
     assert [box[key] for key in "xywh"] == pytest.approx([18.0, 0.0, 4.0, 10.0])
-    assert [one.meta["near_edge"] for one in items.values()] == ["0", "1", "0"]
-    assert [len(one["boxes"]) for one in cases_of(tmp_path)] == [1, 1, 1]
+    # Of several boxes each is a right answer, so the second alone may make a close call of an item.
+    assert [one.meta["near_edge"] for one in items.values()] == ["0", "1", "0", "1"]
+    assert [len(one["boxes"]) for one in cases_of(tmp_path)] == [1, 1, 1, 2]
 
 
 def test_an_organ_question_asks_for_one_structure_and_counts_its_boxes_only(tmp_path: Path) -> None:

@@ -116,3 +116,10 @@ def test_frames() -> None:
 def test_broken_images(data: bytes) -> None:
     with pytest.raises(ImageFault, match="does not decode"):
         open_image(data)
+
+
+def test_a_blank_image_is_grey_of_the_size_asked_for() -> None:
+    sent = module.blank(40, 30)
+    pixels = np.asarray(Image.open(io.BytesIO(sent.data)))
+    assert pixels.shape == (30, 40) and np.unique(pixels).tolist() == [128]
+    assert (sent.width, sent.height, sent.policy) == (40, 30, "blank")

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.score.small import u2_item, value_of, write_bench, write_replies
 
 from sonogauge import BadInput, run, score
+from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import load_spec
 from sonogauge.folders import Folder
+from sonogauge.items import Item
+from sonogauge.score.inputs import Sharing
+from sonogauge.score.replies import Reply, ReplySource, join
+from sonogauge.tables import key_of
 
 pytestmark = pytest.mark.part("score strict")
 
@@ -159,3 +167,86 @@ def test_a_byte_order_mark_is_no_fault(tmp_path: Path, bench: Path) -> None:
     file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes())
     scores = score(file, bench=bench, scenarios="present", draws=200)
     assert value_of(scores.metrics, "accuracy", "DD", "21")["value"] == 1.0
+
+
+def _source(replies: list[Reply], asked: frozenset[str] | None = None) -> ReplySource:
+    return ReplySource("m", replies, "hash", Path("r.jsonl"), asked)
+
+
+def _with_options(number: int, count: int) -> Item:
+    item = u2_item("DD", "21", number, {"choices": ("a",)})
+    return replace(item, answer=AnswerSpec("choice", tuple("abcdef"[:count]), tuple("ABCDEF"[:count])))
+
+
+def test_a_rotation_is_missing_only_where_the_question_has_it() -> None:
+    two, four, silent = _with_options(1, 2), _with_options(2, 4), _with_options(3, 3)
+    turns = ((two, (1,)), (four, (1, 2, 3)))
+    replies = [Reply(item.item_id, "", 0, "", "ok", "A") for item in (two, four, silent)]
+    replies += [Reply(item.item_id, f"circular={turn}", 0, "", "ok", "A") for item, own in turns for turn in own]
+    found = [(reply.item_id, reply.variant, reply.status) for _, reply in join(_source(replies), [four, silent, two])]
+    # The third question was not rotated, and lacks both of its rotations, but not a third one.
+    lacking = [(name, variant) for name, variant, status in found if status == "missing"]
+    assert lacking == [(silent.item_id, "circular=1"), (silent.item_id, "circular=2")]
+    assert found == sorted(found) and len(found) == len(replies) + 2
+
+
+def test_replies_come_in_the_order_of_their_keys_with_the_missing_between() -> None:
+    items = [_with_options(number, 3) for number in (3, 1, 2)]
+    ids = sorted(item.item_id for item in items)
+    replies = [
+        Reply(ids[2], "", 1, "", "ok", "A"),
+        Reply(ids[0], "shuffle", 0, "", "ok", "B"),
+        Reply(ids[2], "", 0, "reader", "ok", "C"),
+    ]
+    keys = [reply[:5] for _, reply in join(_source(replies, frozenset(ids[::2])), items)]
+    assert keys == sorted(keys)
+    assert keys == [
+        (ids[0], "", 1, "", "missing"),
+        (ids[0], "shuffle", 0, "", "ok"),
+        (ids[2], "", 0, "reader", "ok"),
+        (ids[2], "", 1, "", "ok"),
+        (ids[2], "shuffle", 0, "", "missing"),
+    ]
+
+
+def test_varied_replies_to_other_scenarios_than_those_scored_are_passed_over(tmp_path: Path) -> None:
+    kept = {one.key for one in load_spec("u2bench").scenario_set("fifty")}
+    assert ("DD", "21") in kept and ("CG", "11") not in kept
+    items = [u2_item("DD", "21", number, {"choices": ("benign",)}) for number in range(1, 4)]
+    items += [u2_item("CG", "11", number, {"texts": ("benign",)}) for number in range(1, 4)]
+    bench = write_bench(tmp_path / "bench", items)
+    rows = [
+        {"item_id": item.item_id, "text": "benign", "variant": variant}
+        for item in items
+        for variant in ("", "no_image")
+    ]
+    scores = score(write_replies(tmp_path / "r.jsonl", rows), bench=bench, scenarios="fifty", draws=200)
+    found = {
+        (row["variant"], row["dataset"]) for row in scores.metrics if row["dataset"] and row["origin"] == "computed"
+    }
+    assert {dataset for _, dataset in found} == {"21"}
+    assert {variant for variant, _ in found} == {"", "no_image"}
+
+
+def test_rows_of_both_protocols_are_written_in_the_order_of_their_keys(tmp_path: Path) -> None:
+    items = [u2_item("DD", "21", number, {"choices": ("benign",)}) for number in (2, 1, 3)]
+    bench = write_bench(tmp_path / "bench", items)
+    rows = [
+        {"item_id": item.item_id, "text": "benign", "variant": variant}
+        for variant in ("shuffle", "")
+        for item in items[::-1]
+    ]
+    score(write_replies(tmp_path / "r.jsonl", rows), bench=bench, scenarios="present", draws=200, out=tmp_path / "s")
+    keys = [tuple(row[name] for name in key_of("score_items")) for row in Folder(tmp_path / "s").rows("score_items")]
+    assert keys == sorted(keys) and {key[0] for key in keys} == {"published", "strict"} and len(keys) == 12
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abc"), st.text(max_size=3)), max_size=5))
+def test_shared_facts_are_equal_to_a_dict(metas: list[dict[str, str]]) -> None:
+    share = Sharing()
+    for meta in metas:
+        item = replace(u2_item("DD", "21", 1, {"choices": ("benign",)}), meta=meta)
+        shared = share(item)
+        assert shared.meta == meta and dict(shared.meta) == meta and list(shared.meta) == list(meta)
+        assert shared.meta.get("nothing") is None and ("a" in shared.meta) == ("a" in meta)
+        assert shared == item

@@ -15,6 +15,8 @@ from sonogauge.answers import FORMS
 from sonogauge.answers.base import AnswerSpec, Parsed
 
 BLIND: Final = ("no_image", "blank_image")
+# Forms whose options stand in an order.
+LISTED: Final = ("choice", "multi_choice", "ranking")
 
 
 def without_blind(variant: str) -> str:
@@ -25,6 +27,22 @@ def without_blind(variant: str) -> str:
     """
     first, _, rest = variant.partition("+")
     return rest if rest and first in BLIND else variant
+
+
+def exists(spec: AnswerSpec, variant: str) -> bool:
+    """Tell whether a question can be asked in a variant: one with two options has one rotation besides its own.
+
+    >>> spec = AnswerSpec("choice", ("cyst", "mass"))
+    >>> exists(spec, "circular=1"), exists(spec, "circular=2"), exists(spec, "no_image"), exists(spec, "answer=box")
+    (True, False, True, False)
+    """
+    kind, _, value = without_blind(variant).partition("=")
+    options = len(spec.options) if spec.form in LISTED else 0
+    if kind == "circular" and value.isdecimal():
+        return int(value) < options
+    if kind == "shuffle":
+        return options > 1
+    return kind != "answer" or spec.form == "place"
 
 
 def answer_of(spec: AnswerSpec, item_id: str, variant: str) -> AnswerSpec:

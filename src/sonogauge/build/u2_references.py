@@ -155,7 +155,8 @@ def read_place(cells: Mapping[str, str], scenario: Scenario, width: int, height:
         {"places": places, kind: tuple(native)},
         chance=len(set(places)) / len(PLACES),
         variables=variables,
-        meta={"near_edge": "1" if is_near_edge(chosen[0][0], chosen[0][1]) else "0"},
+        # Each of the places is accepted, so one close call among them makes the item one.
+        meta={"near_edge": "1" if any(is_near_edge(x, y) for x, y, *_ in chosen) else "0"},
         facts={kind: native},
         notes=("several structures in a row, one is asked for",) if others else (),
     )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 _BATCH: Final = 8  # rows decoded at once
+_GREY: Final = 128
 _CACHE: Final = 4 * 1024 * 1024  # bytes of recently read batches
 _FACTS: Final = ["case_id", "media_type", "sha256", "width", "height", "source", "licence", "private"]
 
@@ -219,7 +220,7 @@ def open_image(data: bytes, frame: int | None = None) -> Image:
 
 
 def blank(width: int, height: int) -> EncodedImage:
-    """Return a black PNG of that size."""
+    """Return a mid-grey PNG of that size, which tells no more than that there is an image."""
     from PIL import Image
 
-    return ImagePolicy(kind="png").encode_pixels(Image.new("L", (max(1, width), max(1, height))), "blank")
+    return ImagePolicy(kind="png").encode_pixels(Image.new("L", (max(1, width), max(1, height)), _GREY), "blank")

@@ -59,11 +59,11 @@ class Requests:
         facts = self._images.facts.get(image.case_id)
         if facts is None:
             raise ImageFault(f"no case '{image.case_id}' in the benchmark")
-        black = variant.partition("+")[0] == "blank_image"
-        if black and facts.width and facts.height:
+        empty = variant.partition("+")[0] == "blank_image"
+        if empty and facts.width and facts.height:
             return blank(facts.width, facts.height)
         data = self._images.read(image.case_id)
-        if black:
+        if empty:
             return blank(*open_image(data, image.frame).size)
         kind, _, change = variant.partition("=")
         if kind != "perturb":

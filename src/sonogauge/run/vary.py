@@ -6,7 +6,7 @@ A variant's name says all there is to know, so a reply can be read again from it
 | `--vary`                 | variant          | what changes                                                      |
 |--------------------------|------------------|-------------------------------------------------------------------|
 | `no_image`               | `no_image`       | the question goes without its images                              |
-| `blank_image`            | `blank_image`    | black images of the same size                                     |
+| `blank_image`            | `blank_image`    | mid-grey images of the same size                                  |
 | `no_image=N`             | `no_image`       | the same in N epochs; `blank_image=N` too                         |
 | `no_image+circular`      | `no_image+…`     | without images and rotated; `blank_image+circular` too            |
 | `prompt=VERSION`         | `prompt=VERSION` | another version of the prompts                                    |
@@ -26,7 +26,7 @@ from typing import Final
 
 from sonogauge._errors import BadInput
 from sonogauge.answers import FORMS
-from sonogauge.answers.variants import BLIND, answer_of, without_blind
+from sonogauge.answers.variants import BLIND, LISTED, answer_of, exists, without_blind
 from sonogauge.benchmarks.prompts import ANSWER_FORMAT, load_prompt, render
 from sonogauge.items import Item
 from sonogauge.run.perturb import check_level
@@ -39,7 +39,6 @@ _KINDS: Final = (
     "no_image, blank_image (also =N or +circular), prompt=VERSION, anatomy=off, shuffle, circular, repeat=N, "
     "perturb=gain|speckle|crop|downscale|jpeg:LEVEL, answer=box|point"
 )
-_LISTED: Final = ("choice", "multi_choice", "ranking")
 
 
 def check_variation(text: str) -> str:
@@ -75,7 +74,7 @@ def variants(variation: str, item: Item) -> Iterator[tuple[str, int]]:
     variation: as `check_variation` returns it, or empty for the unvaried question.
     """
     kind, _, value = variation.partition("=")
-    listed = item.answer.form in _LISTED and len(item.answer.options) > 1
+    listed = item.answer.form in LISTED and len(item.answer.options) > 1
     if without_blind(variation) == "circular" and variation != "circular":
         turns = range(1, len(item.answer.options)) if listed and item.images else ()
         yield from ((f"{variation}={turn}", 0) for turn in turns)
@@ -85,11 +84,7 @@ def variants(variation: str, item: Item) -> Iterator[tuple[str, int]]:
         yield from (("repeat", epoch) for epoch in range(int(value)))
     elif kind == "circular":
         yield from ((f"circular={turn}", 0) for turn in range(1, len(item.answer.options)) if listed)
-    elif not (
-        (kind == "shuffle" and not listed)
-        or (kind == "answer" and item.answer.form != "place")
-        or (kind in ("no_image", "blank_image", "perturb") and not item.images)
-    ):
+    elif exists(item.answer, variation) and (item.images or kind not in ("no_image", "blank_image", "perturb")):
         yield variation, 0
 
 

@@ -15,6 +15,7 @@ from sys import intern
 from typing import Any, NamedTuple
 
 from sonogauge._errors import BadInput
+from sonogauge.answers.variants import exists
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
@@ -274,8 +275,8 @@ def join(source: ReplySource, items: Sequence[Item]) -> Iterator[tuple[Item, Rep
     """Yield each item with each of its replies, sorted as `Reply` is: by item id, variant, epoch and rater.
 
     Where a reply was due there is one of the status `missing`. A reply is due for every asked item in the unvaried run,
-    and in a variant for every asked item of the (task, dataset) pairs that the variant has replies to, once per epoch.
-    Human raters answer what they like. Replies to other items than these are passed over.
+    and in a variant for every asked item that can be asked so, of the (task, dataset) pairs that the variant has
+    replies to, once per epoch. Human raters answer what they like. Replies to other items are passed over.
     """
     replies = sorted(source.replies)
     ordered = sorted(items, key=lambda item: item.item_id)
@@ -295,7 +296,7 @@ def join(source: ReplySource, items: Sequence[Item]) -> Iterator[tuple[Item, Rep
             missing = [
                 Reply(item.item_id, variant, epoch, "", "missing", None)
                 for variant, (pairs, epochs) in due.items()
-                if not variant or (item.task, item.dataset) in pairs
+                if not variant or ((item.task, item.dataset) in pairs and exists(item.answer, variant))
                 for epoch in epochs
                 if (variant, epoch) not in have
             ]
