@@ -40,7 +40,7 @@ def draw(shapes: Sequence[Shape], size: Size, convention: Convention, sent: Size
         if shape.kind == "polygon":
             mask |= _polygon(shape, size, convention.factors(size, sent))
         elif shape.kind == "box":
-            _fill_box(mask, _corners(shape, convention), convention.factors(size, sent))
+            _fill_box(mask, corners(shape, convention), convention.factors(size, sent))
         elif shape.kind == "rle":
             mask |= _runs(shape, size)
         elif shape.kind == "png":
@@ -77,7 +77,7 @@ def outside(shapes: Sequence[Shape], size: Size, convention: Convention, sent: S
         elif shape.kind == "points":
             xs, ys = shape.numbers[::3], shape.numbers[1::3]
         elif shape.kind == "box" and not (shape.order == "declared" and not convention.order):
-            left, top, right, bottom = _corners(shape, convention)
+            left, top, right, bottom = corners(shape, convention)
             xs, ys = (left, right), (top, bottom)
         else:
             continue
@@ -86,7 +86,12 @@ def outside(shapes: Sequence[Shape], size: Size, convention: Convention, sent: S
     return beyond, total
 
 
-def _corners(shape: Shape, convention: Convention) -> tuple[float, float, float, float]:
+def corners(shape: Shape, convention: Convention) -> tuple[float, float, float, float]:
+    """Return left, top, right and bottom of a box in the coordinates it was written in.
+
+    Raises:
+        ShapeFault: a negative size (`format`), or an order that only a declaration could tell (`ambiguous`).
+    """
     a, b, c, d = shape.numbers
     order = shape.order
     if order == "declared" and not convention.order:
@@ -102,8 +107,8 @@ def _corners(shape: Shape, convention: Convention) -> tuple[float, float, float,
     return min(a, c), min(b, d), max(a, c), max(b, d)
 
 
-def _fill_box(mask: Mask, corners: tuple[float, float, float, float], factors: tuple[float, float]) -> None:
-    left, top, right, bottom = corners
+def _fill_box(mask: Mask, edges: tuple[float, float, float, float], factors: tuple[float, float]) -> None:
+    left, top, right, bottom = edges
     height, width = mask.shape
     x0, x1 = (min(max(edge, 0), width) for edge in (math.floor(left * factors[0]), math.ceil(right * factors[0])))
     y0, y1 = (min(max(edge, 0), height) for edge in (math.floor(top * factors[1]), math.ceil(bottom * factors[1])))

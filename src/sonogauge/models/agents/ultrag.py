@@ -135,12 +135,7 @@ class UltraGAgent:
                 f"the agent has no option '{min(unknown)}'", field="model", fix="known: " + ", ".join(sorted(NAMES))
             )
         switches = Switches.read({key: value for key, value in given.items() if key in NAMES})
-        try:
-            timeout = float(given.get("segmenter_timeout", DEFAULT_TIMEOUT))
-        except (TypeError, ValueError):
-            timeout = 0.0
-        if not timeout > 0:
-            raise BadInput("not a number of seconds above 0", field="segmenter_timeout")
+        timeout = read_timeout(given)
         rest = {key: value for key, value in options.items() if key not in NAMES and key not in _OWN}
         planner = load_planner(str(given["planner"]), rest)
         segmenter = load_segmenter(str(given["segmenter"]))
@@ -317,6 +312,30 @@ def read_query(name: str) -> dict[str, Any]:
             raise BadInput(f"not KEY=VALUE: '{pair}'", field="model", fix="write agent/ultrag?planner=…&segmenter=…")
         given[key] = unquote(value)
     return given
+
+
+def read_timeout(given: Mapping[str, Any]) -> float:
+    """Return the option `segmenter_timeout` in seconds; raise BadInput where it is no number above 0."""
+    try:
+        timeout = float(given.get("segmenter_timeout", DEFAULT_TIMEOUT))
+    except (TypeError, ValueError):
+        timeout = 0.0
+    if not timeout > 0:
+        raise BadInput("not a number of seconds above 0", field="segmenter_timeout")
+    return timeout
+
+
+def refined_model(name: str, **options: Any) -> Model:
+    """Return `agent/refined?run=RUN&segmenter=BACKEND&coords=…`: the replies of a run, redrawn by a segmenter.
+
+    Raises:
+        BadInput: no run or segmenter, or an unknown option.
+    """
+    from sonogauge.models.agents.refined import Refined, check_refined
+
+    given = {**read_query(name), **options}
+    run, segmenter, coords = check_refined(given)
+    return Refined(name, run, load_segmenter(segmenter), coords, read_timeout(given))
 
 
 def plain_model(name: str, *, asked: Path | None = None, **options: Any) -> Model:
