@@ -64,7 +64,7 @@ class MaskRule(_Strict):
     match: str | None = None
     names: str | None = None
     separator: str = "&"
-    kind: Literal["binary", "outline", "classes", "colours", "polygon", "box"] = "binary"
+    kind: Literal["binary", "outline", "classes", "colours", "polygon", "box", "boxes"] = "binary"
     category: Value = Value(value="lesion")
     classes: dict[int, str] = Field(default_factory=dict)
     ignored: tuple[int, ...] = (0,)
@@ -74,6 +74,7 @@ class MaskRule(_Strict):
     rotate: int = 0  # quarter turns clockwise, as the image is turned
     larger: str | None = None  # the class that must be the largest
     box: tuple[str, str, str, str] | None = None  # templates of x, y, width, height
+    boxes: str | None = None  # template of a JSON list of [category, [left, top, right, bottom]]
     optional: bool = True
     fan: bool = False  # the mask of the scan itself
 

@@ -18,6 +18,7 @@ from sonogauge.sources.findings import Finding, ReadLog, Regions
 from sonogauge.sources.layout import Layout
 from sonogauge.sources.media import MAX_PIXELS, MediaFault
 from sonogauge.sources.readers.extra import need
+from sonogauge.sources.readers.files import Table
 from sonogauge.sources.readers.label_images import binary
 from sonogauge.sources.readers.rows import plain
 from sonogauge.sources.readers.stacks import Stack, limits_of
@@ -72,20 +73,23 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
 
     Options of the layout: `images`, name of the array of images; `masks`, name of an array of masks of the same shape;
     `records`, name of a struct array in a .mat file whose entries hold the images and facts. Other arrays of one value
-    for each image become facts.
+    for each image become facts, which join the tables of the layout.
     """
+    tables = [Table(tree, rule, log) for rule in layout.tables]
     for path, fields in tree.match(*layout.find):
         log.used.add(path)
         file = tree.file(path)
         name = path.rpartition(".")[0]
         facts = {**fields, "path": path, "file": path.rpartition("/")[2], "stem": name.rpartition("/")[2]}
         try:
-            if _is_hdf5(file):
-                yield from _of_hdf5(file, path, name, facts, layout)
-            else:
-                yield from _of_mat(file, path, name, facts, layout)
+            of_kind = _of_hdf5 if _is_hdf5(file) else _of_mat
+            for finding in of_kind(file, path, name, facts, layout):
+                finding.notes.extend(note for table in tables if (note := table.add(finding.fields)))
+                yield finding
         except MediaFault as fault:
             log.drop(path, str(fault))
+    for table in tables:
+        table.report()
 
 
 def _is_hdf5(file: Path) -> bool:

@@ -158,6 +158,22 @@ def _box_of_cells(rule: MaskRule, facts: dict[str, str], width: int, height: int
     return Regions(boxes=[(rule.category.of(facts) or "region", x, y, w, h)])
 
 
+def _boxes_of_cell(rule: MaskRule, facts: dict[str, str], width: int, height: int) -> Regions:
+    cell = Template(rule.boxes or "").fill(facts)
+    if not cell:
+        return Regions()
+    try:
+        found = []
+        for category, corners in json.loads(cell):
+            x0, y0, x1, y1 = (float(one) for one in corners)
+            found.append((str(category), x0, y0, x1 - x0, y1 - y0))
+    except (ValueError, TypeError, RecursionError):
+        return Regions(notes=["boxes are no list of categories and corners"])
+    if not all(math.isfinite(number) for box in found for number in box[1:]):
+        return Regions(notes=["box is not of numbers"])
+    return Regions(boxes=found)
+
+
 def _compared(name: str | None, rule: TableRule) -> str | None:
     if name is None:
         return None
@@ -242,8 +258,9 @@ class Masks:
     def attach(self, finding: Finding) -> None:
         """Give a finding the regions of its masks."""
         rule = self.rule
-        if rule.kind == "box":
-            finding.regions.append(partial(_box_of_cells, rule, finding.fields))
+        if rule.kind in ("box", "boxes"):
+            load = _box_of_cells if rule.kind == "box" else _boxes_of_cell
+            finding.regions.append(partial(load, rule, finding.fields))
             return
         paths = self.paths(finding.fields)
         for path in paths:

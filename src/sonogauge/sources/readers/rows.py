@@ -13,7 +13,7 @@ from sonogauge._errors import BadInput
 
 MAX_CELL: Final = 1_000_000
 MAX_TABLE_BYTES: Final = 512 * 1024 * 1024
-FORMATS: Final = ("csv", "tsv", "xlsx", "json", "jsonl", "lists", "keys", "list")
+FORMATS: Final = ("csv", "tsv", "xlsx", "json", "jsonl", "lists", "entries", "keys", "list")
 _ENDINGS: Final = {"csv": "csv", "tsv": "tsv", "xlsx": "xlsx", "json": "json", "jsonl": "jsonl", "cfg": "keys"}
 _MAX_DEPTH: Final = 8
 
@@ -35,7 +35,8 @@ def read_rows(
         data: the file.
         name: how messages call it; its ending tells the format where `kind` does not.
         kind: one of FORMATS. `keys` is one row of `key: value` lines, `list` has cells between white space, `lists` is
-            a JSON object of lists whose entries become rows of `list` (its key) and `entry`.
+            a JSON object of lists whose entries become rows of `list` (its key) and `entry`, `entries` a JSON object
+            of objects, each a row with its key as `entry`.
         delimiter: of csv; without it the one of `,`, `;` and tab that the header has most of.
         columns: names of the columns of a file without a header.
         sheet: of xlsx; names are compared in their first 31 characters, without it the first sheet.
@@ -56,6 +57,8 @@ def read_rows(
         yield from _json(text, name)
     elif kind == "lists":
         yield from _lists(text, name)
+    elif kind == "entries":
+        yield from _entries(text, name)
     elif kind == "jsonl":
         for number, line in enumerate(text.splitlines(), 1):
             if line.strip():
@@ -174,6 +177,14 @@ def _lists(text: str, name: str) -> Iterator[Row]:
     for key, entries in value.items():
         for entry in entries:
             yield {"list": str(key), "entry": _checked(plain(entry), name, "entry")}
+
+
+def _entries(text: str, name: str) -> Iterator[Row]:
+    value = _loads(text, name)
+    if not isinstance(value, dict):
+        raise BadInput("not a JSON object of objects", file=name)
+    for key, entry in value.items():
+        yield {**flatten(entry, name), "entry": _checked(str(key), name, "entry")}
 
 
 def flatten(value: Any, name: str) -> Row:
