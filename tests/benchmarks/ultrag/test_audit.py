@@ -166,6 +166,14 @@ FAULTS = {
     ("major", "positive claim without evidence"): _set(
         NOTE, "grounded_report", "sentences", 0, "evidence_mask_ids", value=[]
     ),
+    ("major", "non-canonical term"): _set(NOTE, "grounded_vqa", 0, "question", value="Is a mass visible?"),
+    ("major", "unsupported sub-structure"): _set(
+        NOTE, "grounded_report", "sentences", 0, "text", value="A breast lesion beside a duct is visible."
+    ),
+    ("minor", "weak link to its masks"): _set(NOTE, "grounded_vqa", 0, "question", value="Is it visible?"),
+    ("minor", "empty scope statement"): _set(
+        NOTE, "grounded_report", "sentences", -1, "text", value="To be read with everything else."
+    ),
     ("minor", "evidence on an ungrounded item"): _set(NOTE, "grounded_vqa", 0, "requires_grounding", value=False),
     ("minor", "the model failed and templates were used"): _set(NOTE, "api_error", value="timeout"),
     ("info", "questions not written by a model"): _set("annotation_source", value="fallback"),
@@ -179,6 +187,23 @@ def test_every_rule_finds_its_fault(rule: tuple[str, str]) -> None:
     broken = copy.deepcopy(whole)
     FAULTS[rule](broken)
     assert rule in issues(broken)
+
+
+def test_rules_hold_in_every_part_of_a_record() -> None:
+    whole = record(("benign lesion", row(0, 0, 10, 10)))
+    whole["annotation"]["grounded_report"]["sentences"][0]["evidence_source"] = "none"
+    whole["annotation"]["segmentation_tasks"][0]["instruction"] = "Outline the 3 mm carcinoma."
+    (audited,) = audit_records({"Breast": [whole]}).records
+    assert {(one.severity, one.rule, one.scope) for one in audited.issues} == {
+        ("major", "grounded item with a wrong evidence_source", "report"),
+        ("critical", "diagnostic claim", "segmentation"),
+        ("major", "physical measurement", "segmentation"),
+    }
+    # A missing link between text and mask is minor, and does not cost the pass.
+    loose = record(("benign lesion", row(0, 0, 10, 10)))
+    loose["annotation"]["grounded_vqa"][0]["question"] = "Is it visible?"
+    (audited,) = audit_records({"Breast": [loose]}).records
+    assert audited.score == 97 and audited.data_quality_pass
 
 
 def test_repeats_and_omissions() -> None:

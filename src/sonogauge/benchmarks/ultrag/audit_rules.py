@@ -10,7 +10,7 @@ from sonogauge.answers.mask import MARK
 from sonogauge.benchmarks.ultrag.questions import FEWEST, MOST, REPORT_FEWEST, REPORT_MOST
 from sonogauge.benchmarks.ultrag.semantics import presence
 from sonogauge.benchmarks.ultrag.vocabulary import PATHOLOGIES, Category, normalise
-from sonogauge.benchmarks.ultrag.wording import WHOLE_EXAM, forbidden, unsupported
+from sonogauge.benchmarks.ultrag.wording import WHOLE_EXAM, aliases_used, forbidden, substructures, unsupported
 
 PENALTIES: Final = {"critical": 25, "major": 10, "minor": 3, "info": 0}
 _SOURCES: Final = ("mask_geometry", "image_and_mask")
@@ -135,6 +135,9 @@ def _segmentation(
             yield Issue("critical", "empty text", str(task.get("task_id")), "segmentation")
         if (MARK in task["answer"]) != bool(ids):
             yield Issue("critical", "[SEG] does not fit the targets", str(task.get("task_id")), "segmentation")
+        for claim in forbidden(f"{task['instruction']} {task['answer']}"):
+            severity = "critical" if claim == "diagnostic claim" else "major"
+            yield Issue(severity, claim, str(task["instruction"]), "segmentation")
         own = {str(by_id[name]["category"]) for name in ids if name in by_id}
         covered |= own if len(own) == 1 else set()
     for region in sorted(regions - covered):
@@ -160,6 +163,16 @@ def _claims(
         yield Issue(severity, claim, text, scope)
     if WHOLE_EXAM.search(normalise(text)):
         yield Issue("major", "whole-exam claim", text, scope)
+    for alias in aliases_used(text, category):
+        yield Issue("major", "non-canonical term", alias, scope)
+    for part in substructures(text, category):
+        yield Issue("major", "unsupported sub-structure", part, scope)
+
+
+def _weak(text: str, ids: list[str], by_id: Mapping[str, dict[str, Any]], category: Category) -> bool:
+    """Whether a text cites masks of which it names no region."""
+    cited = {str(by_id[name]["category"]) for name in ids if name in by_id}
+    return bool(cited) and not cited & category.named(text)
 
 
 def _questions(
@@ -178,6 +191,8 @@ def _questions(
         seen.add(normalise(question))
         yield from _cited(ids, by_id, "vqa")
         yield from _claims(f"{question} {answer}", ids, by_id, category, "vqa")
+        if _weak(f"{question} {answer}", ids, by_id, category):
+            yield Issue("minor", "weak link to its masks", name, "vqa")
         source = one.get("evidence_source")
         if one["requires_grounding"]:
             if not ids:
@@ -210,5 +225,10 @@ def _report(report: Mapping[str, Any], by_id: Mapping[str, dict[str, Any]], cate
         named |= regions
         if regions and not ids and presence(text, category) is True:
             yield Issue("major", "positive claim without evidence", text, "report")
+        if ids and one.get("evidence_source") not in _SOURCES:
+            yield Issue("major", "grounded item with a wrong evidence_source", text, "report")
+        if _weak(text, ids, by_id, category):
+            empty = "scope" in str(one.get("finding_type")) or one["section"] in ("Assessment", "Impression")
+            yield Issue("minor", "empty scope statement" if empty else "weak link to its masks", text, "report")
     for region in sorted({str(one["category"]) for one in by_id.values()} - named):
         yield Issue("major", "category omitted from the report", region, "report")

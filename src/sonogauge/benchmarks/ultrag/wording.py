@@ -28,6 +28,38 @@ METADATA: Final = re.compile(
 WHOLE_EXAM: Final = re.compile(
     r"\b(?:entire|whole|complete|full) (?:exam\w*|study|organ)\b.{0,40}\b(?:normal|unremarkable)\b"
 )
+# Parts and signs of organs that no mask of the benchmark shows by itself.
+SUBSTRUCTURE: Final = re.compile(
+    r"\b(?:lobes?|lobules?|isthmus|capsules?|cortex|medulla|hilum|hilar|septa|septums?|septations?|halos?|pedicles?|"
+    r"(?:micro)?calcifications?|calyx|calyces|parenchyma|papilla\w*|leaflets?|intima|media|ducts?|ductal)\b"
+)
+
+
+def aliases_used(text: str, category: Category) -> list[str]:
+    """Return the other names that a text uses for a region in place of its canonical one; a plural is none.
+
+    >>> from sonogauge.benchmarks.ultrag.vocabulary import load_category
+    >>> aliases_used("A mass beside two breast lesions.", load_category("Breast"))
+    ['mass']
+    """
+    plain = normalise(text)
+    found = [(plain[start:end], normalise(name)) for start, end, name in category.mentions(plain)]
+    return sorted({said for said, name in found if said not in (name, f"{name}s")})
+
+
+def substructures(text: str, category: Category) -> list[str]:
+    """Return the parts of an organ that a text speaks of and that are no region of its category.
+
+    >>> from sonogauge.benchmarks.ultrag.vocabulary import load_category
+    >>> substructures("The thyroid lobe and its isthmus.", load_category("Thyroid"))
+    ['isthmus']
+    """
+    plain = normalise(text)
+    regions = category.mentions(plain)
+    hits = list(SUBSTRUCTURE.finditer(plain))
+    return sorted(
+        {hit[0] for hit in hits if all(hit.end() <= start or hit.start() >= end for start, end, _ in regions)}
+    )
 
 
 def unsupported(text: str, masks: Iterable[dict[str, Any]], category: Category) -> list[str]:
