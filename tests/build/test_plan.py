@@ -68,6 +68,7 @@ def test_a_benchmark_gives_patients_and_items(tmp_path: Path) -> None:
         {"half_width": 0.1, "alike": 2.0},
         {"half_width": 0.1, "items": 0.0},
         {"half_width": 1e-6},
+        {"half_width": 2.0},
     ],
 )
 def test_wishes_that_make_no_sense_are_refused(wish: dict[str, float]) -> None:

@@ -99,6 +99,14 @@ def test_a_first_download_records_its_hash_as_unverified(tmp_path: Path, server:
     assert record["files"] == [fetched.as_dict()] and record["licence"] == "CC0"
 
 
+def test_a_download_prints_nothing_of_its_own(
+    tmp_path: Path, server: Server, capfd: pytest.CaptureFixture[str]
+) -> None:
+    server.files["a.bin"] = DATA
+    get_source(_spec({"url": f"{server.url}/a.bin"}), tmp_path)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_a_known_hash_verifies_or_refuses(tmp_path: Path, server: Server) -> None:
     server.files["a.bin"] = DATA
     good = {"url": f"{server.url}/a.bin", "sha256": hashlib.sha256(DATA).hexdigest()}

@@ -69,7 +69,7 @@ def plan(
     if half_width is None and difference is None:
         raise BadInput("nothing wanted", fix="give half_width or difference")
     for name, value, low, high in (
-        ("half_width", half_width, 0.0, math.inf),
+        ("half_width", half_width, 0.0, 1.0 if spread is None else math.inf),  # of a proportion
         ("difference", difference, 0.0, math.inf),
         ("expected", expected, 0.0, 1.0),
         ("discordant", discordant, 0.0, 1.0),

@@ -78,6 +78,7 @@ def _fetch(url: str, name: str, folder: Path, sha256: str | None) -> Path:
     import pooch
     import requests
 
+    pooch.get_logger().setLevel("WARNING")  # its advice is for programmers; the command says what was fetched
     try:
         path = pooch.retrieve(
             url,
