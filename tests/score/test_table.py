@@ -273,7 +273,12 @@ def test_bad_input_names_file_row_field_and_fix(
         ("p.csv", b"a,b\n1\n", r"row 1: 1 fields where the header has 2"),
         ("p.csv", b"a,b\n1,2\n\n3,4\n", r"row 2: an empty line"),
         ("p.csv", b'a,b\n1,"2\n', r"not a table"),
-        ("p.csv", b"a,b\n1,\xff\xfe\n", r"not UTF-8"),
+        (
+            "p.csv",
+            b"a,b\n1,2\n3,\xff\xfe\n",
+            r"p.csv: not UTF-8 \(line 3, byte 3: invalid start byte\); save it as UTF-8",
+        ),
+        ("p.csv", "a,b\n1,2\n".encode("utf-16"), r"not UTF-8 \(it begins as UTF-16\)"),
         ("p.csv", b"", r"no columns"),
         ("p.csv", b"a,a\n1,2\n", r"field 'a': two columns of this name"),
         ("p.txt", b"a", r"cannot read '.txt' files"),
@@ -336,6 +341,22 @@ def test_a_csv_of_another_country_is_read(tmp_path: Path, separator: str) -> Non
     lines = [separator.join(row) for row in (("label", "reply"), ("cyst", "cyst, surely"), ("mass", "cyst"))]
     path.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", "utf-8")
     assert value(score(path), "accuracy") == 0.5
+
+
+def test_empty_lines_at_the_end_are_no_rows(tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text("label,reply\r\ncyst,cyst\r\nmass,cyst\r\n\r\n\r\n", "utf-8", newline="")
+    assert score(tmp_path / "p.csv").n == 2
+
+
+def test_a_column_named_twice_slices_once(tmp_path: Path) -> None:
+    scores = score(write(tmp_path / "p.csv", ROWS), by=["sex", "sex"])
+    assert [scores.parts[part]["accuracy"].n for part in ("sex=f", "sex=m")] == [24, 24]
+
+
+def test_draws_that_are_all_alike_give_no_interval_of_width_zero(tmp_path: Path) -> None:
+    scores = score(write(tmp_path / "p.csv", [{"label": one, "reply": one} for one in ("cyst", "mass")]))
+    estimate = scores.values["balanced_accuracy"].estimate
+    assert (estimate.value, estimate.low, estimate.why_null) == (1.0, None, "no variation between groups")
 
 
 def test_precision_recall_and_f1_of_each_class_equal_scikit_learn(tmp_path: Path) -> None:

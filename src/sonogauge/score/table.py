@@ -166,6 +166,7 @@ def score_table(
     for name, number in (("processes", processes), ("min_n", min_n)):
         if number < 1:
             raise BadInput(f"{number} is too few", field=name, fix="use at least 1")
+    by = tuple(dict.fromkeys(by))
     columns = TableColumns.find(
         Path(file), truth, prediction, answer, options, group, stratum, by, id, truth_file, where
     )

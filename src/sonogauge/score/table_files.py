@@ -5,6 +5,7 @@ Every reader yields chunks of columns; row numbers in messages count from 1, the
 
 from __future__ import annotations
 
+import codecs
 import csv
 import json
 import sys
@@ -88,10 +89,15 @@ def _text(path: Path) -> TableFile:
         rows = _csv_rows(path, delimiter)
         next(rows, None)
         block: list[list[str]] = []
+        empty = 0
         for number, row in enumerate(rows, start=1):
+            if not row:
+                empty = empty or number
+                continue
+            # Empty lines at the end are no rows; one between rows may be a row that got lost.
+            if empty:
+                raise BadInput("an empty line", file=path, row=empty, fix="remove it")
             if len(row) != len(columns):
-                if not row:
-                    raise BadInput("an empty line", file=path, row=number, fix="remove it")
                 raise BadInput(
                     f"{len(row)} fields where the header has {len(columns)}",
                     file=path,
@@ -117,9 +123,23 @@ def _csv_rows(path: Path, delimiter: str) -> Iterator[list[str]]:
                 yield row
                 number += 1
     except UnicodeDecodeError as error:
-        raise BadInput(f"not UTF-8 ({error.reason})", file=path, row=number, fix="save it as UTF-8") from error
+        raise BadInput(f"not UTF-8 ({_first_fault(path)})", file=path, fix="save it as UTF-8") from error
     except csv.Error as error:
         raise BadInput(f"not a table ({error})", file=path, row=number, fix="quote fields, and close quotes") from error
+
+
+def _first_fault(path: Path) -> str:
+    """Return where a file stops being UTF-8: the decoder reads ahead and knows no line."""
+    with path.open("rb") as stream:
+        if stream.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            return "it begins as UTF-16"
+        stream.seek(0)
+        for number, line in enumerate(stream, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as error:
+                return f"line {number}, byte {error.start + 1}: {error.reason}"
+    return "a character is cut off"
 
 
 def _from_dicts(path: Path, rows: Callable[[], Iterator[Mapping[str, Any]]]) -> TableFile:

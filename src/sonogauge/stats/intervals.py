@@ -129,6 +129,9 @@ def estimate(metric: Metric, sums: GroupSums, resampler: Resampler) -> Estimate:
             # Errors of clipped values: no share of the range is larger than the whole of it.
             low, high = max(-1.0, low), min(1.0, high) if value <= 1.0 else high
         reliable = groups >= RELIABLE_GROUPS
+        if high - low <= ROUNDING * max(1.0, abs(value)):
+            # The groups differ, the draws do not: a class lies in one group alone, for example.
+            return Estimate(value, None, None, groups, df, reliable, NO_VARIATION, draws)
         return Estimate(value, low, high, groups, df, reliable, None, draws, method + note, inflation, doubt)
 
     if metric.interval == "proportion":
