@@ -495,6 +495,45 @@ def test_ultrabench_tree_with_two_sets(tmp_path: Path) -> None:
     assert np.array_equal(decode_mask(fan), disc(24, 20, 18))
 
 
+def test_ultrabench_boxes_lossy_scan_masks_and_both_tumour_masks(tmp_path: Path) -> None:
+    root = tmp_path / "out"
+    gall = root / "gbcu_v1.0.1"
+    save(gall / "images" / "im00001.jpg", noise(1))
+    save(gall / "masks" / "scan" / "im00001.jpg", disc(24, 20, 18), quality=60)
+    assert len(np.unique(np.asarray(Image.open(gall / "masks" / "scan" / "im00001.jpg")))) > 2  # the trap is there
+    record = {
+        "image": "images/im00001.jpg",
+        "scan_mask": "masks/scan/im00001.jpg",
+        "dimensions": [48, 40],
+        "bbox_labels": ["gb", "mal"],
+        "bboxes": [[5, 6, 25, 16], [1, 2, 11, 22]],
+        "pathology": "malignant",
+        "label": 2,
+    }
+    write(gall / "test.json", json.dumps([record]))
+    ovary = root / "mmotu_v1.0.1"
+    save(ovary / "images" / "1.png", noise(2))
+    save(ovary / "masks" / "binary" / "1.png", disc(20, 20, 9).astype(np.uint8))
+    save(ovary / "masks" / "multi" / "1.png", (disc(20, 20, 9) * 3).astype(np.uint8))
+    entry = {
+        "image": "images/1.png",
+        "tumor_mask_binary": "masks/binary/1.png",
+        "tumor_mask_multiclass": "masks/multi/1.png",
+        "label": 2,
+    }
+    write(ovary / "test.json", json.dumps([entry]))
+    rows, manifest = imported("ultrabench", root)
+    assert manifest.counts["dropped"] == 0
+    found = rows["gbcu/im00001"]
+    assert [(one["category"], one["x"], one["y"], one["w"], one["h"]) for one in found["boxes"]] == [
+        ("gb", 5.0, 6.0, 20.0, 10.0),
+        ("mal", 1.0, 2.0, 10.0, 20.0),
+    ]
+    assert _iou(decode_mask(found["fan_mask"]), disc(24, 20, 18)) > 0.97
+    assert categories(rows["mmotu/1"]) == ["tumour", "teratoma"]
+    assert all(np.array_equal(decode_mask(one), disc(20, 20, 9)) for one in rows["mmotu/1"]["masks"])
+
+
 def test_open_kidney_reads_one_reader_only(tmp_path: Path) -> None:
     root = tmp_path / "kidney"
     save(root / "images" / "484_IM-0421-0005_anon.png", noise(4))

@@ -93,6 +93,7 @@ def _fetch(url: str, name: str, folder: Path, sha256: str | None) -> Path:
         ) from error
     except (requests.RequestException, OSError) as error:
         raise BadInput(f"no download ({error})", file=name, fix="run the command again, it goes on") from error
+    Path(path).chmod(0o644)  # pooch's temporary files are for their maker alone
     return Path(path)
 
 

@@ -74,7 +74,8 @@ class MaskRule(_Strict):
     rotate: int = 0  # quarter turns clockwise, as the image is turned
     larger: str | None = None  # the class that must be the largest
     box: tuple[str, str, str, str] | None = None  # templates of x, y, width, height
-    boxes: str | None = None  # template of a JSON list of [category, [left, top, right, bottom]]
+    boxes: str | None = None  # template of a JSON list of [category, [left, top, right, bottom]], or of corners alone
+    box_labels: str | None = None  # template of a JSON list of the categories, for corners alone
     optional: bool = True
     fan: bool = False  # the mask of the scan itself
 

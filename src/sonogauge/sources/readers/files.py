@@ -163,8 +163,11 @@ def _boxes_of_cell(rule: MaskRule, facts: dict[str, str], width: int, height: in
     if not cell:
         return Regions()
     try:
+        entries = json.loads(cell)
+        if rule.box_labels is not None:
+            entries = list(zip(json.loads(Template(rule.box_labels).fill(facts) or "[]"), entries, strict=True))
         found = []
-        for category, corners in json.loads(cell):
+        for category, corners in entries:
             x0, y0, x1, y1 = (float(one) for one in corners)
             found.append((str(category), x0, y0, x1 - x0, y1 - y0))
     except (ValueError, TypeError, RecursionError):
