@@ -12,9 +12,11 @@ from tests.analyses.made import items_of, letter, reader, right, write_replies
 
 import sonogauge
 from sonogauge.analyses import analyse
+from sonogauge.analyses.api import view_analysis
 from sonogauge.analyses.formulas import commonest
 from sonogauge.analyses.sizes import box_of, make_rule
 from sonogauge.items import Item
+from sonogauge.report.formats import render
 
 pytestmark = pytest.mark.part("analyses")
 
@@ -59,6 +61,39 @@ def test_a_model_that_names_the_commonest_label_is_flagged_by_label(bench: Path,
         keys = {column["title"]: column["key"] for column in found.table(f"confusion_{task}")["columns"]}
         for row in rows:
             assert row[keys[label]] + row[keys["(no answer)"]] == row["n"]
+
+
+def test_a_favourite_label_is_flagged_where_it_is_offered_though_it_is_seldom_offered(
+    bench: Path, tmp_path: Path
+) -> None:
+    items = [item for item in items_of(bench) if item.task == "PI"]
+    favourite = "fetal femur plane"
+
+    def answer(item: Item, variant: str, epoch: int) -> str:
+        offered = favourite in item.answer.options
+        return letter(item, favourite if offered else Random(item.item_id).choice(item.answer.options))
+
+    found = analyse(write_replies(tmp_path / "favourite.jsonl", items, answer), "confusion", bench=bench)
+    rows = {row["label"]: row for row in found.table("labels")["rows"]}
+    offered = [item for item in items if favourite in item.answer.options]
+    row = rows[favourite]
+    assert 10 < len(offered) < 0.8 * len(items) and row["share"] < 0.8
+    assert (row["offered"], row["chosen"]) == (len(offered), 1.0)
+    assert row["right"] == pytest.approx(sum(right(item) == favourite for item in offered) / len(offered))
+    assert {label for label, one in rows.items() if one["flag"]} == {favourite}
+    assert row["flag"] == "over 80 % where offered"
+    # One that is always right names each label where it is right and no other.
+    best = write_replies(tmp_path / "best.jsonl", items, lambda item, variant, epoch: letter(item, right(item)))
+    for one in analyse(best, "confusion", bench=bench).table("labels")["rows"]:
+        assert one["chosen"] == one["right"] and not one["flag"]
+
+
+def test_answers_that_cannot_be_read_offer_nothing(bench: Path, tmp_path: Path) -> None:
+    items = items_of(bench)
+    found = analyse(write_replies(tmp_path / "mute.jsonl", items, lambda *_: "?"), "confusion", bench=bench)
+    for one in found.table("labels")["rows"]:
+        assert (one["n"], one["offered"], one["chosen"], one["flag"]) == (0, 0, None, "")
+    assert "\u2013" in render(view_analysis(found.document), "md")
 
 
 def test_a_prior_model_equals_its_baseline_and_is_not_above_it(bench: Path, tmp_path: Path) -> None:

@@ -75,6 +75,14 @@ def test_words_become_canonical_and_the_raw_one_is_kept(vocabulary: Path) -> Non
     assert out["image"] == batch_of(row).to_pylist()[0]["image"]
 
 
+def test_a_word_of_other_signs_is_the_word_spelled_with_spaces(tmp_path: Path) -> None:
+    file = tmp_path / "v.csv"
+    file.write_text("raw,canonical\nfetal brain,the brain\nfetal-brain x,exact\n", "utf-8")
+    words = read_vocabulary(file)
+    assert words.find("plane", "s", "Fetal-Brain") == words.find("plane", "s", " FETAL_brain.") == "the brain"
+    assert words.find("plane", "s", "fetal-brain x") == "exact" and words.find("plane", "s", "fetal brain x") is None
+
+
 def test_the_most_exact_row_of_the_vocabulary_counts(vocabulary: Path) -> None:
     words = read_vocabulary(vocabulary)
     assert words.find("pathology", "vessels", "ca") == "malignant"

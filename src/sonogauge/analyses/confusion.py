@@ -12,6 +12,8 @@ from sonogauge.compare.ablations.base import column, table
 
 NO_ANSWER: Final = "(no answer)"
 FLAG: Final = 0.80
+# A label offered fewer times than this is not flagged: naming it each time may be chance, or right.
+LEAST_OFFERED: Final = 10
 MOST_LABELS: Final = 30
 
 
@@ -19,7 +21,8 @@ def confusion(study: Study, options: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return a confusion matrix for each task, and the distributions of answered letters and labels.
 
     A letter, or a label, that takes more than 80 % of the readable answers of a task is flagged. Letters are places
-    in the order shown, so they exist without letters too.
+    in the order shown, so they exist without letters too. A label is flagged too if it takes more than 80 % of the
+    answers where it is offered, and is not right that often: drawn options hide a favourite label from all answers.
     """
     tables, letters, labels = [], [], []
     for task in study.tasks:
@@ -36,10 +39,20 @@ def confusion(study: Study, options: Mapping[str, Any]) -> list[dict[str, Any]]:
         column("flag", "flag"),
     ]
     note = f"flag: more than {FLAG:.0%} of the readable answers of a task."
-    named = [column("label", "label") if one["key"] == "letter" else one for one in columns]
+    named = [column("label", "label") if one["key"] == "letter" else one for one in columns[:-1]]
+    named += [
+        column("offered", "offered", "count"),
+        column("chosen", "answered where offered", "percent"),
+        column("right", "right where offered", "percent"),
+        columns[-1],
+    ]
+    offered = (
+        f"where offered: of the readable answers to questions that offer the label; flag: over {FLAG:.0%} of them, "
+        f"{LEAST_OFFERED} or more, though the label is not right that often."
+    )
     return [
         table("letters", f"Answered letters, {study.label}", columns, letters, note),
-        table("labels", f"Answered labels, {study.label}", named, labels, note),
+        table("labels", f"Answered labels, {study.label}", named, labels, note, offered),
         *tables,
     ]
 
@@ -80,10 +93,25 @@ def _letters(task: str, records: Sequence[Record]) -> list[dict[str, Any]]:
 def _labels(task: str, records: Sequence[Record]) -> list[dict[str, Any]]:
     read = [one for one in records if one.choice is not None]
     given, right = Counter(str(one.choice) for one in read), Counter(one.answer for one in records)
+    offered = Counter(option for one in read for option in one.shown)
+    answers = Counter(one.answer for one in read)
     return [
-        {"task": task, "label": name, **_shares(given[name], len(read), right[name], len(records))}
+        {
+            "task": task,
+            "label": name,
+            **_shares(given[name], len(read), right[name], len(records)),
+            **_offered(given[name], offered[name], answers[name], len(read)),
+        }
         for name in sorted({*given, *right})
     ]
+
+
+def _offered(given: int, offered: int, right: int, read: int) -> dict[str, Any]:
+    chosen, due = (given / offered, right / offered) if offered else (None, None)
+    found: dict[str, Any] = {"offered": offered, "chosen": chosen, "right": due}
+    if chosen is not None and due is not None and chosen > FLAG >= due and offered >= LEAST_OFFERED:
+        found["flag"] = "over 80 %" if given / read > FLAG else "over 80 % where offered"
+    return found
 
 
 def _shares(given: int, read: int, right: int, n: int) -> dict[str, Any]:

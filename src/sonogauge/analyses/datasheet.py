@@ -11,7 +11,7 @@ from sonogauge.folders import Folder
 from sonogauge.tables import from_facts
 
 UNKNOWN: Final = "unknown"
-_OPTIONAL: Final = ("region", "country", "scanner", "probe", "gestational_age")
+_OPTIONAL: Final = ("region", "country", "centre", "scanner", "probe", "gestational_age")
 
 
 def datasheet(bench: Folder) -> list[dict[str, Any]]:

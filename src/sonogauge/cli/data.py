@@ -185,7 +185,8 @@ def benchmarks_command(as_json: Json = False) -> None:
                     "title": one.title,
                     "licence": one.licence,
                     "tasks": list(one.tasks),
-                    "scenarios": len(one.scenarios),
+                    # None: they are those of the sources that a user builds it from.
+                    "scenarios": len(one.scenarios) or None,
                     "sets": list(one.sets),
                     "citation": one.citation,
                 }
@@ -195,5 +196,8 @@ def benchmarks_command(as_json: Json = False) -> None:
         return
     for one in specs:
         print(f"{one.name} {one.version}: {one.title}")
-        print(f"  {len(one.scenarios)} scenarios, tasks {', '.join(one.tasks)}; sets {', '.join(one.sets)}")
+        made = (
+            f"{len(one.scenarios)} scenarios" if one.scenarios else "scenarios: those of the sources it is built from"
+        )
+        print(f"  {made}, tasks {', '.join(one.tasks)}; sets {', '.join(one.sets)}")
         print(f"  licence of the data: {one.licence}")

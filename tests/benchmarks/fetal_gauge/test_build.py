@@ -213,16 +213,24 @@ def _pool_of_synonyms(path: Path) -> dict[str, Any]:
     return {"use_vocabulary": False}
 
 
+def _other_spellings(path: Path) -> dict[str, Any]:
+    # One is in the vocabulary as it is, one with other signs, one not at all.
+    words = ("Fetal brain", "fetal-brain", "FETAL_BRAIN plane")
+    write_cases(path, [case("s", f"{number}", labels={"plane": words[number % 3]}) for number in range(6)])
+    return {}
+
+
 def _one_label(path: Path) -> dict[str, Any]:
     write_cases(path, [case("s", f"{number}", labels={"plane": "Fetal brain"}) for number in range(4)])
     return {}
 
 
-@pytest.mark.parametrize("make", [_pool_of_synonyms, _one_label])
+@pytest.mark.parametrize("make", [_pool_of_synonyms, _other_spellings, _one_label])
 def test_a_pool_of_one_label_or_its_synonyms_asks_nothing(make: Any, tmp_path: Path) -> None:
     parameters = make(tmp_path / "cases")
-    with pytest.raises(BadInput, match="fewer than two options: the pool holds one label and its synonyms"):
+    with pytest.raises(BadInput, match="fewer than two options: the pool holds one label and its synonyms") as error:
         build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters=parameters)
+    assert "s/FO: no label" in str(error.value) and "{" not in str(error.value)
     assert not (tmp_path / "b").exists()
 
 
@@ -248,7 +256,32 @@ def test_a_structure_without_mask_is_not_asked_and_counted(tmp_path: Path) -> No
     write_cases(tmp_path / "cases", rows)
     manifest = build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["VG"]})
     assert len(rows_of(tmp_path / "b")) == 2
-    assert manifest.counts["left out"]["s/VG"] == {"no mask and no box": 1, "box with a side below 8 pixels": 1}
+    assert manifest.counts["left out"]["s/VG"] == {
+        "an empty mask": 1,
+        "no mask and no box": 1,
+        "box with a side below 8 pixels": 1,
+    }
+
+
+def test_the_device_of_a_case_is_the_scanner_of_its_questions(tmp_path: Path) -> None:
+    rows = [
+        {**case("s", f"{n}", labels={"plane": plane}, meta=meta), "device": device}
+        for n, (plane, device, meta) in enumerate(
+            [
+                ("Fetal brain", "Voluson E6", {}),
+                ("Fetal femur", None, {"scanner": "own"}),
+                ("Fetal femur", None, {"centre": "one"}),
+            ]
+        )
+    ]
+    write_cases(tmp_path / "cases", rows)
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"tasks": ["PI"]})
+    found = {row["item_id"]: facts_of(row) for row in rows_of(tmp_path / "b")}
+    assert [one.get("scanner") for one in found.values()] == ["Voluson E6", "own", None]
+    rows = sonogauge.analyse(tmp_path / "b", "datasheet").table("datasheet")["rows"]
+    counts = {(row["by"], row["value"]): row["questions"] for row in rows}
+    assert counts["scanner", "Voluson E6"] == counts["scanner", "own"] == counts["scanner", "unknown"] == 1
+    assert counts["centre", "one"] == 1 and counts["centre", "unknown"] == 2
 
 
 def test_boxes_that_cannot_be_seen_are_not_asked_and_others_are_cut_at_the_border(tmp_path: Path) -> None:

@@ -82,8 +82,9 @@ def build_fetal_gauge(
         for cases in folders:
             _write_cases(folder, cases, intake, chosen, tally)
         if not any(part == "test" for _, _, part in tally.questions):
-            reasons = "; ".join(f"{place}: {why}" for place, why in intake.left.as_json().items())
-            raise BadInput(f"no question in the test ({reasons})", file=data, fix="look at labels and vocabulary")
+            raise BadInput(
+                f"no question in the test ({intake.left.told()})", file=data, fix="look at labels and vocabulary"
+            )
         spec = make_spec(tally.questions, tally.options, tally.sources, chosen)
         write_bytes(folder.path / SPEC_FILE, dump_spec(spec).encode("utf-8"))
         return folder.finish(_manifest(spec, folders, intake, tally, chosen))

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from sonogauge.benchmarks.fetal_gauge.parameters import APART, LABELS, Parameters
 from sonogauge.build.stages.facts import join_boxes
+from sonogauge.build.stages.vocabulary import without_signs
 from sonogauge.cases.geometry import decode_mask
 from sonogauge.cases.parts import boxes_of, union
 
@@ -47,6 +48,13 @@ class Left:
         """Count one."""
         self.counts.setdefault((source, task), Counter())[reason] += 1
 
+    def told(self) -> str:
+        """Return the counts in one line."""
+        return "; ".join(
+            f"{place}: " + ", ".join(f"{reason} {number}" for reason, number in own.items())
+            for place, own in self.as_json().items()
+        )
+
     def as_json(self) -> dict[str, dict[str, int]]:
         """Return the counts by "source/task"."""
         return {f"{source}/{task}": dict(sorted(own.items())) for (source, task), own in sorted(self.counts.items())}
@@ -59,16 +67,22 @@ def fold(word: str) -> str:
     >>> fold(" Fetal-Head_plane "), fold("fetal head plane")
     ('fetal head plane', 'fetal head plane')
     """
-    return " ".join("".join(sign if sign.isalnum() else " " for sign in word.casefold()).split())
+    return without_signs(word)
+
+
+def _core(word: str) -> str:
+    return fold(word).removeprefix("fetal ").removesuffix(" plane")
 
 
 def overlap(one: str, other: str, groups: Sequence[Sequence[str]]) -> bool:
     """Tell whether two words mean the same or overlap, so that both could be right.
 
-    >>> overlap("a plane", "A  plane", ()), overlap("a", "b", (("a", "b"),)), overlap("a", "c", (("a", "b"),))
+    Here every picture is of a fetus and every view is a plane, so the two words tell nothing apart.
+
+    >>> overlap("Fetal-brain", "brain  plane", ()), overlap("a", "b", (("a", "b"),)), overlap("a", "c", (("a", "b"),))
     (True, True, False)
     """
-    if fold(one) == fold(other):
+    if _core(one) == _core(other):
         return True
     if one in APART and other in APART:
         return False
@@ -155,13 +169,17 @@ def _structures(row: Mapping[str, Any], parameters: Parameters, left: Left) -> I
                 left.add(source, task, f"class left out: {fold(category)}")
             continue
         boxes = []
-        for box in structure_boxes(row, category, p.vg_component_rule):
+        found = structure_boxes(row, category, p.vg_component_rule)
+        for box in found:
             inside, fault = visible_box(box, row["width"], row["height"], p)
             if inside is not None:
                 boxes.append(inside)
             else:
                 for task in tasks:
                     left.add(source, task, fault)
+        if not found:
+            for task in tasks:
+                left.add(source, task, "an empty mask")
         raw = _raw(row, "category", category)
         name = " ".join(category.split())
         if "VG" in tasks:

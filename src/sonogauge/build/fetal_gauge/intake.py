@@ -141,8 +141,9 @@ def take_in(folders: list[Folder], parameters: Parameters) -> Intake:
             intake.left.add(source, task, TOO_FEW)
     usable = [one for one, keys in cases if askable.intersection(keys)]
     if not usable:
-        reasons = "; ".join(f"{place}: {why}" for place, why in intake.left.as_json().items())
-        raise BadInput(f"nothing to ask ({reasons})", file=folders[0].path, fix="look at labels and vocabulary")
+        raise BadInput(
+            f"nothing to ask ({intake.left.told()})", file=folders[0].path, fix="look at labels and vocabulary"
+        )
     _split(intake, usable, parameters)
     _refuse_overlap(intake, usable, parameters)
     return intake

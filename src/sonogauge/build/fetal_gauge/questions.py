@@ -83,7 +83,8 @@ def _meta(row: Mapping[str, Any], draft: Draft, parameters: Parameters) -> dict[
         # By the default rule, so that scores and comparisons can be sliced by it.
         meta["size_relative"] = RELATIVE.bin_of(box["w"], box["h"], row["width"] * row["height"])
         meta["image_width"], meta["image_height"] = str(row["width"]), str(row["height"])
-    for name in ("country", "region", "scanner", "probe", "gestational_age"):
+    facts.setdefault("scanner", row["device"] or "")
+    for name in ("country", "centre", "region", "scanner", "probe", "gestational_age"):
         if facts.get(name):
             meta[name] = facts[name]
     return meta

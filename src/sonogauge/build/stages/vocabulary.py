@@ -39,12 +39,24 @@ class Vocabulary:
         return canonical_hash(sorted([*key, word] for key, word in self.words.items()))
 
     def find(self, name: str, source: str, raw: str) -> str | None:
-        """Return the canonical word, None if the file does not name the raw one; the most exact row counts."""
-        folded = " ".join(raw.casefold().split())
-        for key in ((name, source), (name, ""), ("", source), ("", "")):
-            if (*key, folded) in self.words:
-                return self.words[*key, folded]
+        """Return the canonical word, None if the file does not name the raw one; the most exact row counts.
+
+        A word of other signs ("fetal-brain") is the word that the file spells with spaces, if it does.
+        """
+        for folded in dict.fromkeys((" ".join(raw.casefold().split()), without_signs(raw))):
+            for key in ((name, source), (name, ""), ("", source), ("", "")):
+                if (*key, folded) in self.words:
+                    return self.words[*key, folded]
         return None
+
+
+def without_signs(word: str) -> str:
+    """Return a word in lower case with a space for every run of signs.
+
+    >>> without_signs(" Fetal-Head_plane.")
+    'fetal head plane'
+    """
+    return " ".join("".join(sign if sign.isalnum() else " " for sign in word.casefold()).split())
 
 
 def read_vocabulary(path: Path) -> Vocabulary:
