@@ -157,6 +157,27 @@ def test_files_without_an_image_or_without_dicom_are_faults(tmp_path: Path) -> N
         open_dicom(text).array(0)
 
 
+def test_the_spacing_of_a_region_gives_the_distance_that_the_scanner_printed() -> None:
+    import cv2
+
+    path = next(path for path in _dicoms("dicom_us") if path.name == "examples_palette.dcm")
+    stack = open_dicom(path)
+    assert stack.spacing is not None
+    grey = cv2.cvtColor(stack.array(0).astype(np.uint8), cv2.COLOR_RGB2GRAY)
+    cross = np.zeros((11, 11), np.uint8)
+    cross[4:6, 1:10] = cross[1:10, 4:6] = 255
+    # Below the words, where a legend shows a cross too.
+    likeness = cv2.matchTemplate(grey[200:], cross, cv2.TM_CCOEFF_NORMED)
+    ends = []
+    for _ in range(2):
+        y, x = np.unravel_index(likeness.argmax(), likeness.shape)
+        ends.append((x, y))
+        likeness[max(0, y - 8) : y + 8, max(0, x - 8) : x + 8] = -1
+    (x0, y0), (x1, y1) = ends
+    distance = np.hypot((x1 - x0) * stack.spacing[0], (y1 - y0) * stack.spacing[1])
+    assert distance == pytest.approx(10.6, abs=0.3)  # the screen says 1.06 cm
+
+
 def test_all_of_a_folder_with_directories_reports_and_names_without_ending(
     tmp_path: Path, recwarn: pytest.WarningsRecorder
 ) -> None:
