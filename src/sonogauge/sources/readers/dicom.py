@@ -126,6 +126,9 @@ def _spacing(header: Any, regions: list[dict[str, Any]]) -> tuple[tuple[float, f
     if usable:
         largest = max(usable, key=lambda one: (one["x1"] - one["x0"]) * (one["y1"] - one["y0"]))
         pair = (float(largest["x_mm"]), float(largest["y_mm"]))
+        if largest["x1"] > int(header.Columns) and largest["y1"] > int(header.Rows):
+            # A picture that was only cropped keeps its pixels; one that was made smaller does not, and nothing tells.
+            return None, ["its region is larger than the picture both ways: made smaller afterwards? no spacing"]
         differ = any(not np.allclose((one["x_mm"], one["y_mm"]), pair, rtol=1e-3) for one in usable)
         return pair, ["regions of different spacing: that of the largest stands"] if differ else []
     stated = header.get("PixelSpacing", None)
