@@ -356,6 +356,20 @@ def test_the_command_asks_a_server_and_score_reads_its_verdicts(tmp_path: Path) 
     )
     assert result.exit_code == 0, result.output
     assert json.loads(result.stdout)["tasks"]["AR"]["metrics"]["judge_score"]["value"] == 0.5
+    result = CliRunner().invoke(
+        app, ["score", str(bench), "--replies", str(replies), "--verdicts", str(tmp_path / "v"), "--no-baselines"]
+    )
+    assert "Free text, judged" in result.stdout and "By judge:openai-api/x/m,prompt:" in result.stdout
+
+
+def test_a_cost_that_is_not_whole_says_so(tmp_path: Path) -> None:
+    replies, bench = made(tmp_path, {"AR/001": "a"}, [text_item(1, "psoriasis")])
+    judges = [ScriptedJudge(lambda data, nth: says(1), name=name) for name in ("priced", "unpriced")]
+    done = judge(replies, tmp_path / "v", judges, bench=bench, prices={"priced": (0.001, 0.01)})
+    assert done.cost == pytest.approx(100 * 0.001 + 10 * 0.01) and done.unpriced == ("unpriced",)
+    failing = ScriptedJudge(lambda data, nth: Outcome("error", error="refused: no such model"), name="gone")
+    done = judge(replies, tmp_path / "w", [failing], bench=bench, patience=QUICK)
+    assert done.errors == {"gone": "refused: no such model"} and done.unpriced == ()
 
 
 def test_private_texts_stay_on_this_machine(tmp_path: Path) -> None:

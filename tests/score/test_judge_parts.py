@@ -245,7 +245,17 @@ def test_shares_of_verdicts(tmp_path: Path) -> None:
     verdicts, _ = _checked(tmp_path, [[4, 0, 0], [2, 0, 0], [2, 0, 0]])
     rows = {(one.attribute, one.leniency): one for one in verdict_shares(verdicts, tmp_path / "bench")}
     assert rows["", "none"].shares == {"0": 0.5, "0.5": 0.25, "1": 0.25} and rows["", "none"].n == 8
-    assert rows["color", "none"].n == 4 and rows["", "none"].between == 0.0
+    assert rows["color", "none"].n == 4 and rows["", "none"].between == 0.0 and rows["", "none"].failed == 0
+
+
+def test_a_failed_judge_is_in_no_share(tmp_path: Path) -> None:
+    texts = {f"AR/{number:03d}": "rather red" if number else "rather blue" for number in range(4)}
+    replies, bench = made(tmp_path, texts, [text_item(number, "red", attribute="color") for number in range(4)])
+    scripted = ScriptedJudge(lambda data, nth: "?" if "blue" in data["candidate answer"] else says(1))
+    judge(replies, tmp_path / "v", [scripted], bench=bench)
+    rows = {(one.attribute, one.leniency): one for one in verdict_shares(tmp_path / "v", bench)}
+    assert (rows["", "none"].n, rows["", "none"].failed) == (4, 1)
+    assert rows["", "none"].shares == {"0": 0.0, "0.5": 0.0, "1": 1.0}
 
 
 def test_votes_that_do_not_fit_are_named(tmp_path: Path) -> None:

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from sonogauge.analyses.panel import Given, Panel
-from sonogauge.compare.ablations.base import column, shown, table
+from sonogauge.analyses.panel import Given, Panel, no_value, told
+from sonogauge.compare.ablations.base import column, table
 from sonogauge.models.groups import UNKNOWN, load_cards
 from sonogauge.stats.intervals import Estimate, combine
 
 LEVELS: Final = (0.0, 0.5, 1.0)
+# Leniency to the value of a scored answer that holds the verdict under it.
+LENIENT: Final = {"none": "judge_score", "v1": "judge_score_v1"}
 OPEN: Final = ("fill_in_blank", "short_answer", "judgement")
 AVERAGES: Final = (
     "Micro = mean over questions, macro = unweighted mean over the abilities that have questions; val and test apart. "
@@ -36,10 +38,11 @@ def abilities(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def macro(parts: Iterable[Estimate]) -> Estimate:
-    """Return the unweighted mean of estimates under their shared draws."""
-    found = [one for one in parts if one.value is not None]
-    if not found:
-        return Estimate(None, None, None, 0, 0.0, False, "no answer")
+    """Return the unweighted mean of estimates under their shared draws; without value where one of them has none."""
+    found = list(parts)
+    lacking = next((one for one in found if one.value is None), None)
+    if lacking is not None or not found:
+        return no_value((lacking.why_null if lacking is not None else None) or "no answer")
     return found[0] if len(found) == 1 else combine(found, lambda values: values.mean(axis=-1))
 
 
@@ -50,13 +53,13 @@ def _by(panel: Panel, split: str, key: str, title: str, part: Any, *, averages: 
     for name in names:
         parts = {label: [one for one in given[label] if part(one) == name] for label in panel.labels}
         n = max(len(one) for one in parts.values())
-        rows.append({title: name, "n": n, **{label: shown(panel.mean(ones)) for label, ones in parts.items()}})
+        rows.append({title: name, "n": n, **{label: told(panel.mean(ones)) for label, ones in parts.items()}})
     if averages and rows:
         n = max(len(own) for own in given.values())
         micros, macros = {}, {}
         for label, own in given.items():
-            micros[label] = shown(panel.mean(own))
-            macros[label] = shown(macro(panel.mean([one for one in own if part(one) == name]) for name in names))
+            micros[label] = told(panel.mean(own))
+            macros[label] = told(macro(panel.mean([one for one in own if part(one) == name]) for name in names))
         rows += [{title: "micro", "n": n, **micros}, {title: "macro", "n": n, **macros}]
     columns = [column(title, title), column("n", "n", "count")]
     columns += [column(label, label, "percent") for label in panel.labels]
@@ -75,13 +78,13 @@ def _sets(panel: Panel, split: str) -> dict[str, Any]:
             {
                 "model": label,
                 "n": len(own),
-                "score": shown(panel.mean(own, lambda one: one.values["set_score"])),
+                "score": told(panel.mean(own, lambda one: one.values["set_score"])),
                 "chance": sum(one.item.chance or 0.0 for one in own) / len(own),
-                "exact": shown(panel.mean(own, lambda one: one.values["correct"])),
+                "exact": told(panel.mean(own, lambda one: one.values["correct"])),
                 "size": sum(len(one.choices) for one in own) / sum(rights),
-                "over": shown(panel.mean(own, lambda one: one.values["over_answer"])),
-                "under": shown(panel.mean(own, lambda one: one.values["under_answer"])),
-                "none": shown(panel.mean(own, lambda one: float(not one.choices))),
+                "over": told(panel.mean(own, lambda one: one.values["over_answer"])),
+                "under": told(panel.mean(own, lambda one: one.values["under_answer"])),
+                "none": told(panel.mean(own, lambda one: float(not one.choices))),
                 "f1": _set_f1(own),
             }
         )
@@ -108,7 +111,10 @@ def _set_f1(own: list[Given]) -> float:
 
 
 def verdict_shares(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return analysis 10: share of the verdicts 0, 0.5 and 1 by type and by attribute, val and test apart."""
+    """Return analysis 10: share of the verdicts 0, 0.5 and 1 by type and attribute, with and without leniency.
+
+    Val and test apart. Replies on which every judge failed are counted beside the shares, not among them.
+    """
     rows = []
     for label in panel.labels:
         for split in panel.splits():
@@ -119,25 +125,35 @@ def verdict_shares(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, A
                 if attribute := one.item.meta.get("attribute_asked"):
                     parts.setdefault(("attribute", attribute), []).append(one)
             for (kind, name), own in sorted(parts.items()):
-                counts = Counter(one.values["judge_score"] for one in own)
-                row: dict[str, Any] = {"model": label, "split": split, "by": kind, "part": name, "n": len(own)}
-                row |= {f"{level:g}": shown(panel.mean(own, partial(_is_level, level))) for level in LEVELS}
-                row["between"] = len(own) - sum(counts[level] for level in LEVELS)
-                rows.append(row)
+                row = {"model": label, "split": split, "by": kind, "part": name, "n": len(own)}
+                rows += [{**row, **_shares(panel, own, leniency)} for leniency in LENIENT]
     columns = [
-        *(column(name, name) for name in ("model", "split", "by", "part")),
+        *(column(name, name) for name in ("model", "split", "by", "part", "leniency")),
         column("n", "n", "count"),
+        column("failed", "judge failed", "count"),
         *(column(f"{level:g}", f"verdict {level:g}", "percent") for level in LEVELS),
         column("between", "between levels", "count"),
     ]
-    notes = ["Between levels: the median of an even number of judges."]
+    notes = [
+        "Shares of the replies with a verdict, no answer (0) and rules among them; none where a judge failed.",
+        "Between levels: the median of an even number of judges.",
+    ]
     if not rows:
         notes.append("No open answer was judged: give the verdicts to `sonogauge score`.")
     return [table("verdicts", "Verdicts of open answers", columns, rows, *notes)]
 
 
-def _is_level(level: float, one: Given) -> float:
-    return float(one.values["judge_score"] == level)
+def _shares(panel: Panel, own: list[Given], leniency: str) -> dict[str, Any]:
+    value = LENIENT[leniency]
+    judged = [one for one in own if not one.values.get("judge_failed")]
+    counts = Counter(one.values[value] for one in judged)
+    found: dict[str, Any] = {"leniency": leniency, "failed": len(own) - len(judged)}
+    found |= {f"{level:g}": told(panel.mean(judged, partial(_is_level, value, level))) for level in LEVELS}
+    return {**found, "between": len(judged) - sum(counts[level] for level in LEVELS)}
+
+
+def _is_level(value: str, level: float, one: Given) -> float:
+    return float(one.values[value] == level)
 
 
 def scaling(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -152,7 +168,7 @@ def scaling(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
         for split in panel.splits():
             own = [one for one in panel.plain(label) if one.item.split == split]
             if own:
-                score = shown(panel.mean(own))
+                score = told(panel.mean(own))
                 rows.append(
                     {"family": family, "model": label, "size": size, "split": split, "n": len(own), "score": score}
                 )

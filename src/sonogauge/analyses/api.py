@@ -11,7 +11,7 @@ from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
 from sonogauge.analyses.panel import Panel, read_panel
 from sonogauge.analyses.study import Study, read_study
-from sonogauge.benchmarks.spec import read_spec
+from sonogauge.benchmarks.spec import load_spec, read_spec
 from sonogauge.compare.tables import declared_table
 from sonogauge.folders import Folder, read_manifest
 from sonogauge.report.cells import View
@@ -59,7 +59,9 @@ BENCH_ANALYSES: Final[Registry[Callable[[Folder], list[dict[str, Any]]]]] = Regi
     },
     group="sonogauge.bench_analyses",
 )
-NAMES: Final = (*ANALYSES, *PANEL_ANALYSES, *BENCH_ANALYSES)
+# These compare files of annotations, before there is a benchmark.
+ENTITIES: Final = "entities"
+NAMES: Final = (*ANALYSES, *PANEL_ANALYSES, *BENCH_ANALYSES, ENTITIES)
 
 
 @dataclass(frozen=True)
@@ -92,23 +94,25 @@ def analyse(
 
     Args:
         given: a run or scores folder, a `.jsonl` file of replies (with `bench`), or replies in memory; for the
-            `datasheet` a benchmark folder too.
+            `datasheet` a benchmark folder too; for `entities` annotations.
         analysis: one of `NAMES`.
         bench: benchmark folder; by default the one that the run or scores name.
-        against: the run or scores before, for `pairs`.
+        against: the run or scores before, for `pairs`; the re-checked annotations, for `entities`.
         beside: further scores folders, for the analyses of several models (`PANEL_ANALYSES`).
         on_no_answer: "wrong" or "exclude".
         draws: of the bootstrap.
         seed: of the bootstrap and exchanges.
         options: of the analysis: `size_rule`, `thresholds`, `shares`, `task` (sizes); `simulations`, `random_state`
             (baselines); `swaps` (pairs); `canary` (contamination); `raters` (physicians); `least` (text_only);
-            `votes`, `size`, `sampling` (causes); `sizes`, `models_file` (scaling).
+            `votes`, `size`, `sampling` (causes); `sizes`, `models_file` (scaling); `vocabulary` (entities).
 
     Raises:
         BadInput: an unknown analysis, input that cannot be used, facts that the analysis needs and nobody gave.
     """
     if analysis not in NAMES:
         raise BadInput(f"no analysis '{analysis}'", fix="known: " + ", ".join(NAMES))
+    if analysis == ENTITIES:
+        return _analyse_annotations(given, against, options.get("vocabulary"), draws, seed)
     if analysis in BENCH_ANALYSES:
         folder = _bench_folder(given, bench)
         return Analysed(_document(folder, None, analysis, BENCH_ANALYSES.load(analysis)(folder), on_no_answer))
@@ -139,8 +143,23 @@ def _analyse_panel(
     stated = {name: value for name, value in options.items() if value is not None}
     tables = PANEL_ANALYSES.load(analysis)(panel, stated)
     document = _document(panel.bench, None, analysis, tables, "wrong")
-    document["notices"].append(SOURCES_NOTICE)
+    document["notices"] += [*panel.yardsticks(), SOURCES_NOTICE]
     return Analysed({**document, "model": ", ".join(panel.labels), "draws": draws, "seed": seed})
+
+
+def _analyse_annotations(
+    given: Path | str | ReplySource, against: Path | str | ReplySource | None, vocabulary: Any, draws: int, seed: int
+) -> Analysed:
+    from sonogauge.analyses.entities import entities
+
+    if isinstance(given, ReplySource) or isinstance(against, ReplySource) or against is None:
+        raise BadInput("this analysis reads two files of annotations", field="against", fix="name the re-checked ones")
+    if draws < 100:
+        raise BadInput(f"{draws} draws are too few for an interval", field="draws", fix="use at least 100")
+    spec = load_spec("medlesionvqa")
+    found, hashes = entities(Path(given), Path(against), vocabulary, draws=draws, seed=seed)
+    facts = {"benchmark": spec.name, "version": spec.version, "title": "annotations", "data": hashes}
+    return Analysed({**facts, "analysis": ENTITIES, "notices": [SOURCES_NOTICE], "tables": [found]})
 
 
 def _bench_folder(given: Path | str | ReplySource, bench: Path | str | None) -> Folder:

@@ -1,7 +1,8 @@
 """Several scores of one benchmark beside each other, of any answer form: what the analyses of open benchmarks read.
 
 The score of an answer is a number from 0 to 1: the verdict of the judges where there is one, else the score of the set,
-else the match with an accepted text, else right or wrong.
+else the match with an accepted text, else right or wrong. Where a judge gave too few of the verdicts asked of it,
+nothing that contains its answers has a value; where some models were judged and others were not, the tables say so.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import BenchmarkSpec, read_spec
+from sonogauge.compare.ablations.base import shown
 from sonogauge.folders import Folder, Manifest
 from sonogauge.items import Item
 from sonogauge.metrics.masks import mean_metric
@@ -26,6 +28,7 @@ from sonogauge.stats.resample import Resampler
 
 # The first of these values that an answer has is its score.
 SCORES: Final = ("judge_score", "set_score", "text_match", "correct")
+FEW: Final = "fewer than 20 groups: unreliable"
 _COLUMNS: Final = (
     *("protocol", "item_id", "variant", "epoch", "rater_id", "model", "prediction", "reason", "excluded", "values"),
 )
@@ -39,7 +42,11 @@ _CHANGE: Final = replace(_MEAN, name="score_change", unit="change")
 
 @dataclass(frozen=True, slots=True)
 class Given:
-    """One scored answer. values: all that scoring counted; reason: why it could not be read."""
+    """One scored answer.
+
+    values: all that scoring counted. reason: why it could not be read. unjudged: why no mean may contain it, a judge
+    that gave too few verdicts.
+    """
 
     item: Item
     variant: str
@@ -49,6 +56,7 @@ class Given:
     values: Mapping[str, float]
     reason: str | None
     choices: tuple[str, ...]
+    unjudged: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,14 +94,38 @@ class Panel:
         return sorted(found, key=lambda name: (name != "val", name))
 
     def mean(self, given: Iterable[Given], value: Callable[[Given], float] = lambda one: one.score) -> Estimate:
-        """Estimate the mean score of answers, resampling groups."""
-        return self.mean_of([(one.item, value(one)) for one in given])
+        """Estimate the mean score of answers, resampling groups; without value where verdicts are lacking."""
+        kept = list(given)
+        why = why_unjudged(kept)
+        if why is not None:
+            return no_value(why)
+        return self.mean_of([(one.item, value(one)) for one in kept])
+
+    def yardsticks(self) -> list[str]:
+        """Return what a reader must know of how free text was scored: by verdicts, by words, or some of both."""
+        judged: dict[str, set[str]] = {}
+        for label, given in self.answers.items():
+            for one in given:
+                task = self.spec.tasks.get(one.item.task)
+                if task is not None and "judge_score" in task.metrics:
+                    judged.setdefault("verdict" if "judge_score" in one.values else "words", set()).add(label)
+        words = judged.get("words", set())
+        if not words:
+            return []
+        if "verdict" not in judged:
+            return ["Free text counts by its words alone (text_match): no verdicts were given to `sonogauge score`."]
+        names = ", ".join(label for label in self.labels if label in words)
+        return [
+            f"NOT COMPARABLE in free text: of {names} some or all answers count by their words alone, the others by "
+            "verdicts of a judge. Give the verdicts of each model to `sonogauge score`."
+        ]
 
     def mean_of(self, pairs: Sequence[tuple[Item, float]], *, change: bool = False) -> Estimate:
         """Estimate the mean of a value of items from 0 to 1, or of a change from -1 to 1."""
         if not pairs:
-            return Estimate(None, None, None, 0, 0.0, False, "no answer")
-        return estimate(_CHANGE if change else _MEAN, self.sums_of(pairs), self.resampler)
+            return no_value("no answer")
+        found = estimate(_CHANGE if change else _MEAN, self.sums_of(pairs), self.resampler)
+        return bounded(found, -1.0, 1.0) if change else found
 
     @staticmethod
     def sums_of(pairs: Sequence[tuple[Item, float]]) -> GroupSums:
@@ -104,6 +136,31 @@ class Panel:
             [item.group for item, _ in pairs],
             np.stack([values, np.ones_like(values)], axis=-1),
         )
+
+
+def no_value(why: str) -> Estimate:
+    """Return an estimate without value."""
+    return Estimate(None, None, None, 0, 0.0, False, why)
+
+
+def bounded(one: Estimate, low: float, high: float) -> Estimate:
+    """Return an estimate whose interval ends where its values end."""
+    if one.low is None or one.high is None:
+        return one
+    return replace(one, low=max(low, one.low), high=min(high, one.high))
+
+
+def why_unjudged(given: Iterable[Given]) -> str | None:
+    """Return why answers have no mean: a judge that gave too few verdicts; None where they have one."""
+    return next((one.unjudged for one in given if one.unjudged is not None), None)
+
+
+def told(one: Estimate) -> dict[str, Any]:
+    """Return a value with its interval as data, marked where fewer than 20 groups make the interval unreliable."""
+    found = shown(one)
+    if one.low is not None and not one.reliable:
+        found["why_null"] = FEW
+    return found
 
 
 def score_of(values: Mapping[str, float]) -> float | None:
@@ -158,6 +215,7 @@ def read_panel(
 
 
 def _answers(scores: Folder, items: Mapping[str, Item]) -> Iterable[Given]:
+    lacking = _lacking_verdicts(scores)
     for row in scores.rows("score_items", list(_COLUMNS)):
         item = items.get(row["item_id"])
         values = _values(row["values"])
@@ -174,7 +232,22 @@ def _answers(scores: Folder, items: Mapping[str, Item]) -> Iterable[Given]:
             values=values,
             reason=row["reason"],
             choices=tuple(prediction.get("choices") or prediction.get("ranking") or ()),
+            unjudged=lacking.get((row["variant"], item.task, item.dataset)) if "judge_score" in values else None,
         )
+
+
+def _lacking_verdicts(scores: Folder) -> dict[tuple[str, str, str], str]:
+    """Return by (variant, task, data set) why judged answers have no value in these scores."""
+    columns = ["protocol", "variant", "task", "dataset", "slice", "metric", "value", "n", "why_null", "origin"]
+    return {
+        (row["variant"], row["task"], row["dataset"]): row["why_null"] or "no value"
+        for row in scores.rows("metrics", columns)
+        if (row["metric"], row["protocol"], row["origin"]) == ("judge_score", "strict", "computed")
+        and row["dataset"]
+        and not row["slice"]
+        and row["n"]
+        and row["value"] is None
+    }
 
 
 def _values(stored: Any) -> dict[str, float]:

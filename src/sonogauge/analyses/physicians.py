@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
-from sonogauge.analyses.panel import Given, Panel
-from sonogauge.compare.ablations.base import column, shown, table
+from sonogauge.analyses.panel import FEW, Given, Panel, bounded, no_value, told, why_unjudged
+from sonogauge.compare.ablations.base import column, table
 from sonogauge.folders import Folder
 from sonogauge.stats.intervals import Estimate, t_quantile
 from sonogauge.stats.resample import Resampler
@@ -90,12 +90,10 @@ def two_way(
         draws -= np.divide(seen, n, out=np.full_like(seen, np.nan), where=n > 0)
     df = float(min(raters - 1, groups - len(set(scores.strata))) or 1)
     half = t_quantile(max(df, 1.0)) * float(np.nanstd(draws))
-    low, high = value - half, value + half
-    if model is None:
-        low, high = max(0.0, low), min(1.0, high)
     method = "raters and items resampled, t"
     reliable = groups >= 20 and raters >= 10
-    return Estimate(value, low, high, groups, df, reliable, None, draws, method), draws
+    found = Estimate(value, value - half, value + half, groups, df, reliable, None, draws, method)
+    return bounded(found, 0.0 if model is None else -1.0, 1.0), draws
 
 
 def _item_weights(scores: RaterItems, resampler: Resampler) -> Array:
@@ -154,7 +152,8 @@ def physicians(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]
     rows, gaps = [], []
     for split, level in order:
         own = RaterItems.of(by_split[split, level])
-        estimate, _ = two_way(own, panel.resampler, panel.seed)
+        why = why_unjudged(by_split[split, level])
+        estimate = no_value(why) if why else two_way(own, panel.resampler, panel.seed)[0]
         rows.append(_level_row(split, level, own, estimate, annotators))
         gaps.append(_gap_row(panel, split, level, by_split[split, level], own))
     return [_level_table(rows), _gap_table(gaps), _rater_table(by_split, order, annotators)]
@@ -180,7 +179,7 @@ def _level_row(
         "level": level,
         "raters": len(own.raters),
         "questions": f"{counts.mean():.1f} ({counts.min():.0f}-{counts.max():.0f})",
-        "score": shown(estimate),
+        "score": _shown(estimate),
         "spread": float(np.std(means, ddof=1)) if len(means) > 1 else None,
         "lowest": float(means.min()),
         "highest": float(means.max()),
@@ -212,13 +211,15 @@ def _gap_row(panel: Panel, split: str, level: str, given: Sequence[Given], own: 
     best: tuple[float, str] | None = None
     for label in panel.labels:
         shared = [one for one in panel.plain(label) if one.item.item_id in ids]
-        if {one.item.item_id for one in shared} == ids:
+        if why_unjudged(shared) is None and {one.item.item_id for one in shared} == ids:
             score = sum(one.score for one in shared) / len(shared)
             best = max(best, (score, label)) if best else (score, label)
     row: dict[str, Any] = {"split": split, "level": level, "n": len(ids), "model": "", "model_score": None}
     if best is None:
         why = f"no model answered all {len(ids)} {split} questions of these raters"
-        return {**row, "gap": shown(Estimate(None, None, None, 0, 0.0, False, why))}
+        return {**row, "gap": told(no_value(why))}
+    if lacking := why_unjudged(given):
+        return {**row, "gap": told(no_value(lacking))}
     label = best[1]
     place = {key: at for at, key in enumerate(zip(own.strata, own.groups, strict=True))}
     sums, counts = np.zeros((2, len(own.groups)))
@@ -232,7 +233,14 @@ def _gap_row(panel: Panel, split: str, level: str, given: Sequence[Given], own: 
             sums[at] += weight * one.score
             counts[at] += weight
     gap, _ = two_way(own, panel.resampler, panel.seed, (sums, counts))
-    return {**row, "model": label, "model_score": float(sums.sum() / counts.sum()), "gap": shown(gap)}
+    return {**row, "model": label, "model_score": float(sums.sum() / counts.sum()), "gap": _shown(gap)}
+
+
+def _shown(one: Estimate) -> dict[str, Any]:
+    found = told(one)
+    if found["why_null"] == FEW:
+        found["why_null"] = "fewer than 20 groups of items or 10 raters: unreliable"
+    return found
 
 
 def _gap_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.analyses.abilities import ability_of
-from sonogauge.analyses.panel import Given, Panel
-from sonogauge.compare.ablations.base import column, shown, table
+from sonogauge.analyses.panel import Given, Panel, no_value, told, why_unjudged
+from sonogauge.compare.ablations.base import column, table
 from sonogauge.compare.ablations.image import fieller
 from sonogauge.items import Item
 from sonogauge.stats.intervals import Estimate
@@ -190,17 +190,18 @@ def _row(
     without = panel.mean_of([(item, without_items[item.item_id]) for item in _items_of(seen)])
     lost = [(item, loss(with_items[item.item_id], without_items[item.item_id])) for item in _items_of(seen)]
     chance = sum(item.chance or 0.0 for item in _items_of(seen)) / len(with_items)
+    row: dict[str, Any] = {"model": label, "condition": variant, "ability": name, "n": len(with_items)}
+    if why := why_unjudged([*seen, *unseen]):
+        nothing = told(no_value(why))
+        return {**row, **dict.fromkeys(("with", "without", "loss", "kept"), nothing), "chance": chance, "ratio": None}
     assert with_.value is not None and without.value is not None
     return {
-        "model": label,
-        "condition": variant,
-        "ability": name,
-        "n": len(with_items),
-        "with": shown(with_),
-        "without": shown(without),
-        "loss": shown(panel.mean_of(lost, change=True)),
+        **row,
+        "with": told(with_),
+        "without": told(without),
+        "loss": told(panel.mean_of(lost, change=True)),
         "chance": chance,
-        "kept": shown(_kept(with_, without, chance)),
+        "kept": told(_kept(with_, without, chance)),
         "ratio": raw_ratio(with_.value, without.value),
     }
 
@@ -234,20 +235,20 @@ def _solvable(panel: Panel, blind: Mapping[str, Mapping[str, Sequence[float]]], 
         except BadInput as error:
             flagged, why = None, str(error)
         for split in panel.splits():
-            own = [one for one in panel.plain(label) if one.item.split == split]
-            if not own:
-                continue
-            row = {"model": label, "split": split, "n": len(own), "score": shown(panel.mean(own))}
-            if flagged is None:
-                nothing = shown(Estimate(None, None, None, 0, 0.0, False, why))
-                rows.append({**row, "flagged": None, "kept_n": None, "without": nothing})
-                continue
-            rest = [one for one in own if one.item.item_id not in flagged]
-            counts = {"flagged": len(own) - len(rest), "kept_n": len(rest)}
-            rows.append({**row, **counts, "without": shown(panel.mean(rest))})
+            whole = [one for one in panel.plain(label) if one.item.split == split]
+            for name in [*sorted({ability_of(one) for one in whole}), "all"] if whole else []:
+                own = [one for one in whole if name in ("all", ability_of(one))]
+                row = {"model": label, "split": split, "ability": name, "n": len(own), "score": told(panel.mean(own))}
+                if flagged is None:
+                    rows.append({**row, "flagged": None, "kept_n": None, "without": told(no_value(why))})
+                    continue
+                rest = [one for one in own if one.item.item_id not in flagged]
+                counts = {"flagged": len(own) - len(rest), "kept_n": len(rest)}
+                rows.append({**row, **counts, "without": told(panel.mean(rest))})
     columns = [
         column("model", "model"),
         column("split", "split"),
+        column("ability", "ability"),
         column("n", "n", "count"),
         column("score", "score", "percent"),
         column("flagged", "text_solvable", "count"),

@@ -19,10 +19,15 @@ def analyse_command(
         typer.Option(
             help="overall, baselines, sizes, domains, sources, pairs, confusion, robustness or contamination; of "
             "scores of any answer form abilities, verdicts, physicians, text_only, causes or scaling; of a benchmark "
-            "datasheet, composition or differentials."
+            "datasheet, composition or differentials; of annotations entities."
         ),
     ] = "overall",
-    against: Annotated[Path | None, typer.Option(help="The run or scores before, for pairs.")] = None,
+    against: Annotated[
+        Path | None, typer.Option(help="The run or scores before, for pairs; re-checked annotations, for entities.")
+    ] = None,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="Folder of the vocabularies of annotations, for entities.")
+    ] = None,
     beside: Annotated[
         list[Path] | None, typer.Option(help="Further scores, for analyses of several models; repeatable.")
     ] = None,
@@ -84,6 +89,7 @@ def analyse_command(
         thresholds=_pair(thresholds),
         task=task,
         canary=_lines(canary),
+        vocabulary=vocabulary,
     )
     view = view_analysis(found.document)
     if out is not None:

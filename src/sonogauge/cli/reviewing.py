@@ -85,6 +85,8 @@ def judge_command(
         print(f"asked: {done.asked} now, {done.reused} stored before")
         for fault, count in counts["faults"].items():
             print(f"  failed: {count} {fault}")
+        for name, error in done.errors.items():
+            print(f"  last error of {name}: {error}")
         if counts["agreement"] is not None:
             own = counts["agreement"]
             said = ", ".join(
@@ -92,10 +94,14 @@ def judge_command(
             )
             print(f"agreement of the judges: {said} (quadratic weights, {own['units']} replies)")
         tokens = f"{counts['input_tokens']} tokens in, {counts['output_tokens']} out"
-        print(f"cost: {'not known' if done.cost is None else f'{done.cost:.4f} dollars'} ({tokens})")
+        cost = "not known" if done.cost is None else f"{done.cost:.4f} dollars"
+        if done.cost is not None and done.unpriced:
+            cost = f"at least {cost}, no price is known of {', '.join(done.unpriced)}"
+        print(f"cost: {cost} ({tokens})")
         for one in shares:
-            levels = ", ".join(f"{level}: {share:.0%}" for level, share in one.shares.items())
-            print(f"  {one.task}, {one.attribute or 'all'}, leniency {one.leniency}: {one.n} replies, {levels}")
+            levels = ", ".join(f"{level}: {share:.0%}" for level, share in one.shares.items()) or "no verdict"
+            failed = f" ({one.failed} without a verdict)" if one.failed else ""
+            print(f"  {one.task}, {one.attribute or 'all'}, leniency {one.leniency}: {one.n} replies{failed}, {levels}")
         print(f"verdicts: {out}")
     if done.failed_share > max_failures:
         say(f"more than {max_failures:.0%} of the verdicts failed; --retry-failed asks for them again")
@@ -155,6 +161,13 @@ def review_export_command(
     adjudicate: Annotated[
         list[Path] | None, typer.Option(help="Folder of votes: show what they disagree on; repeatable.")
     ] = None,
+    rule: Annotated[
+        str, typer.Option(help="Open for --adjudicate: what has no majority, or what is not unanimous.")
+    ] = "majority",
+    scores: Annotated[
+        Path | None, typer.Option(help="Scores of the run: show its wrong answers that need a reader (cause).")
+    ] = None,
+    sampling: Annotated[str, typer.Option(help="Draw of --sample with --scores: random or per_ability.")] = "random",
     tasks: Annotated[str | None, typer.Option(help="Items of these tasks, comma-separated.")] = None,
     split: Annotated[str | None, typer.Option(help="Items of this split; by default all but train.")] = None,
     sample: Annotated[int | None, typer.Option(min=1, help="So many items, drawn at random.")] = None,
@@ -171,8 +184,13 @@ def review_export_command(
     Example: sonogauge review export bench/u2 --for clinician --views 3 --out review/clinician
 
     Example: sonogauge review export bench/u2 --for verdict --run runs/my-vlm --sample 200 --out review/judge
+
+    Example: sonogauge review export bench/u2 --for cause --run runs/my-vlm --scores scores/my-vlm --out review/causes
     """
+    from typing import cast
+
     from sonogauge.review import export_review
+    from sonogauge.review.decide import RULES, Rule
 
     done = export_review(
         bench,
@@ -182,6 +200,9 @@ def review_export_command(
         run=run,
         verdicts=verdicts,
         adjudicate=adjudicate or (),
+        rule=cast(Rule, one_of("rule", rule, RULES)),
+        scores=scores,
+        sampling=one_of("sampling", sampling, ("random", "per_ability")),
         tasks=tasks.split(",") if tasks else None,
         split=split,
         sample=sample,
@@ -224,7 +245,7 @@ def review_import_command(
         print(f"  passed over: {done.skipped.cancelled} cancelled, {done.skipped.unanswered} tasks without annotation")
     if done.short:
         print(f"  {done.short} items have fewer reviewers than asked")
-    print(f"votes: {out}")
+    print(f"{'replies' if out.suffix == '.jsonl' else 'votes'}: {out}")
 
 
 @review_app.command("agreement")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from sonogauge.report.board import Board, Line, Place
 from sonogauge.report.cells import Cell, Column, Fact, Table, arrow, count, metric, text, unit_of
@@ -169,10 +170,47 @@ def _places(board: Board) -> list[Place]:
     return sorted(found, key=lambda place: (order[place[0]], place))
 
 
+_JUDGED: Final = ("judge_score", "judge_score_v1")
+
+
+def _judged_lines(board: Board) -> list[Line]:
+    return [line for line in board.lines if line.scores.manifest.parameters.get("judge")]
+
+
+def judged(board: Board) -> Table:
+    """The verdicts of judges on free text, without and with leniency; empty where no scores have verdicts."""
+    lines = _judged_lines(board)
+    columns = [Column("Task"), *board.model_columns(), Column("Metric"), Column("Value", right=True), *_COVERAGE]
+    rows = []
+    for place in _places(board):
+        if place[1] or place[2] or place[3] not in _JUDGED:
+            continue
+        for line in lines:
+            fact = line.facts.get(place)
+            # A way of asking that a task was not asked in has no row.
+            if fact is not None and (fact.n or not line.varied):
+                cells = [text(arrow(place[3], fact.direction)), metric(fact), *_coverage(fact)]
+                rows.append([text(place[0]), *board.model_cells(line), *cells])
+    judges = dict.fromkeys(str(line.scores.manifest.parameters["judge"]) for line in lines)
+    notes = [
+        "Mean verdict, 0 to 1: judge_score without leniency, judge_score_v1 with leniency v1.",
+        *(f"By {name}." for name in judges),
+    ]
+    unjudged = dict.fromkeys(line.label for line in board.lines if line not in lines and not line.varied)
+    if lines and unjudged:
+        notes.append(f"Without verdicts: {', '.join(unjudged)}.")
+    return Table.of("judged", "Free text, judged", columns, rows, notes)
+
+
 def other_metrics(board: Board) -> Table:
-    """All metrics of a task besides its headline."""
+    """All metrics of a task besides its headline, and those of judges where they have a table of their own."""
     heads = set(board.headlines())
-    chosen = [place for place in _places(board) if not place[1] and not place[2] and (place[0], place[3]) not in heads]
+    apart = _JUDGED if _judged_lines(board) else ()
+    chosen = [
+        place
+        for place in _places(board)
+        if not place[1] and not place[2] and (place[0], place[3]) not in heads and place[3] not in apart
+    ]
     return _listed(board, "metrics", "Other metrics", chosen, [], detail=False)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Spaces between two columns.
 GAP: Final = 2
 # What a person wants at once; the rest is one `sonogauge report` away.
-FIRST: Final = ("totals", "leaderboard", "tasks", "failures", "abstention", "baselines", "in_domain")
+FIRST: Final = ("totals", "leaderboard", "tasks", "judged", "failures", "abstention", "baselines", "in_domain")
 
 
 def show(view: View, console: Console, keys: Collection[str] | None = FIRST) -> None:

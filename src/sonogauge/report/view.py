@@ -26,6 +26,7 @@ def build_view(scores: Sequence[Scores]) -> View:
         standings.totals,
         standings.leaderboard,
         blocks.tasks,
+        blocks.judged,
         blocks.other_metrics,
         blocks.datasets,
         blocks.dataset_metrics,

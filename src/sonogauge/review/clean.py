@@ -15,11 +15,13 @@ from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec, read_spec
 from sonogauge.folders import MANIFEST, Folder, Input, Manifest, new_folder
 from sonogauge.items import Item
+from sonogauge.metrics.multi_choice import expected_random_subset
 from sonogauge.review.decide import Decision, Rule, decide, is_open
-from sonogauge.review.forms import CORRECTION, FAULT, QUALITY
+from sonogauge.review.forms import CORRECTION, FAULT, JOINED, QUALITY
 
 Unresolved = Literal["refuse", "keep", "remove"]
 UNRESOLVED: Final = ("refuse", "keep", "remove")
+_CORRECTABLE: Final = ("choice", "multi_choice")
 _ABOUT_ANSWER: Final = ("label", "diagnosis")
 _SUFFIX: Final = re.compile(r"\+reviewed\.(\d+)$")
 
@@ -98,7 +100,10 @@ def clean(
         if after is item:
             kept.append(row)
         elif after is not None:
-            kept.append({**row, "reference": {**_nulls(row["reference"]), "choices": list(after.reference["choices"])}})
+            choices = list(after.reference["choices"])
+            kept.append(
+                {**row, "reference": {**_nulls(row["reference"]), "choices": choices}, "chance": _chance(after)}
+            )
     if not kept:
         raise BadInput("no item would be left", file=folder.path)
     with new_folder(out) as writer:
@@ -119,6 +124,13 @@ def _next_version(version: str) -> str:
     return f"{version[: found.start()]}+reviewed.{int(found[1]) + 1}" if found else f"{version}+reviewed.1"
 
 
+def _chance(item: Item) -> float | None:
+    """Return what guessing expects; of a set it depends on how many options are right."""
+    if item.answer.form != "multi_choice":
+        return item.chance
+    return expected_random_subset(len(item.answer.options), len(item.reference["choices"]))
+
+
 def _nulls(reference: Mapping[str, Any]) -> dict[str, Any]:
     return dict.fromkeys(reference)
 
@@ -135,20 +147,26 @@ def _apply(
         if require_sign_off and not any(one.signed_off for one in clinical):
             return None, "removed", clinical
         return item, "kept", []
-    right = [one for one in decisions if one.vote in item.answer.options and _is_agreed(one, faults)]
-    words = {one.vote for one in right}
+    right = [one for one in decisions if one.question == CORRECTION and _corrected(item, one.vote)]
+    right = [one for one in right if _is_agreed(one, faults)]
+    found = {_corrected(item, one.vote) for one in right}
     answerable = all(one.question in _ABOUT_ANSWER and one.vote == FAULT for one in faults)
-    if answerable and len(words) == 1 and item.answer.form == "choice":
-        (word,) = words
-        if item.reference.get("choices") != (word,):
-            return replace(item, reference={"choices": (word,)}), "changed", [*faults, *right]
+    if answerable and len(found) == 1:
+        (choices,) = found
+        if set(item.reference.get("choices") or ()) != set(choices):
+            return replace(item, reference={"choices": choices}), "changed", [*faults, *right]
     return None, "removed", faults
+
+
+def _corrected(item: Item, vote: str | None) -> tuple[str, ...]:
+    """Return the options that a correction names, in the order offered; empty if it is none to this item."""
+    named = set((vote or "").split(JOINED)) if item.answer.form == "multi_choice" else {vote}
+    chosen = tuple(one for one in item.answer.options if one in named)
+    return chosen if item.answer.form in _CORRECTABLE and len(chosen) == len(named) else ()
 
 
 def _is_agreed(correction: Decision, faults: Sequence[Decision]) -> bool:
     """Whether a correction is an adjudicator's, or that of more than half of its role's reviewers who saw the fault."""
-    if correction.question != CORRECTION:
-        return False
     saw = {name for one in faults if one.role == correction.role for name, vote in one.votes.items() if vote == FAULT}
     given = {name for name, vote in correction.votes.items() if vote == correction.vote}
     return correction.how == "adjudicated" or 2 * len(given & saw) > len(saw)

@@ -130,6 +130,8 @@ FORMS: Final[dict[str, ReviewForm]] = {
         ),
     )
 }
+# Between several words of one vote.
+JOINED: Final = " + "
 # Forms of answers whose options a reviewer clicks; any other answer is written.
 CLICKED: Final = ("choice", "multi_choice", "place")
 QUALITY: Final = ("engineer", "expert", "clinician")

@@ -13,7 +13,7 @@ from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
 from sonogauge.folders import Folder, Input, Manifest, canonical_hash, new_folder, sort_rows, write_bytes
-from sonogauge.review.forms import CAUSE, COMMENT, FAULT, SIGN_OFF, SIGNED, ReviewForm, load_form
+from sonogauge.review.forms import CAUSE, COMMENT, FAULT, JOINED, SIGN_OFF, SIGNED, ReviewForm, load_form
 from sonogauge.review.labelstudio import Annotation, Skipped, read_annotations
 from sonogauge.review.outgoing import KIND, clickable
 
@@ -153,7 +153,7 @@ def _check_words(one: Annotation, form: ReviewForm, spec: AnswerSpec, file: Path
 def _votes(one: Annotation, item_id: str, form: ReviewForm, role: str, name: str) -> Iterable[dict[str, Any]]:
     cause = next(iter(one.values.get(CAUSE, ())), None)
     for each in form.questions:
-        vote = " + ".join(sorted(set(one.values.get(each.name, ()))))
+        vote = JOINED.join(sorted(set(one.values.get(each.name, ()))))
         if vote:
             yield {
                 "item_id": item_id,

@@ -50,8 +50,13 @@ def make_config(fields: Sequence[FormField], shown: Sequence[str], images: int) 
             )
         elif one.kind == "options":
             # An item with one right option shares its form with items that have several; the import checks.
-            many = "multiple" if one.name == "answer" else "single"
-            facts = {"name": one.name, "toName": _TARGET, "value": "$choices", "choice": many, "required": required}
+            facts = {
+                "name": one.name,
+                "toName": _TARGET,
+                "value": "$choices",
+                "choice": "multiple",
+                "required": required,
+            }
             ElementTree.SubElement(view, "Choices", facts)
         else:
             choices = ElementTree.SubElement(

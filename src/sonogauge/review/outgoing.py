@@ -16,7 +16,7 @@ from sonogauge.answers import AnswerSpec
 from sonogauge.folders import Folder, FolderWriter, Input, Manifest, new_folder, write_bytes
 from sonogauge.items import Item
 from sonogauge.review import labelstudio
-from sonogauge.review.decide import decide, is_open
+from sonogauge.review.decide import Rule, decide, is_open
 from sonogauge.review.forms import ADJUDICATOR, CLICKED, ReviewForm, load_form
 from sonogauge.score.inputs import open_replies
 from sonogauge.tables import from_facts
@@ -55,6 +55,9 @@ def export_review(
     run: Path | str | None = None,
     verdicts: Path | str | None = None,
     adjudicate: Sequence[Path | str] = (),
+    rule: Rule = "majority",
+    scores: Path | str | None = None,
+    sampling: str = "random",
     tasks: Sequence[str] | None = None,
     split: str | None = None,
     sample: int | None = None,
@@ -75,6 +78,10 @@ def export_review(
         verdicts: folder of verdicts; keeps the replies that a judge was asked about, which is what a check of judges
             needs, and for "cause" those that are not fully right.
         adjudicate: folders of votes; keeps the items on which this form's role disagrees, and shows its votes.
+        rule: what counts as disagreement for `adjudicate`: no "majority", or votes that are not "unanimous".
+        scores: for "cause", scores of the same run: keeps the wrong answers whose cause does not follow from the reply
+            alone. `sample` then draws from all wrong ones, as the analysis of causes does.
+        sampling: rule of that draw, "random" or "per_ability".
         tasks: codes of the tasks whose items are shown.
         split: split of the items shown; by default all but train.
         sample: so many items, drawn at random.
@@ -102,15 +109,19 @@ def export_review(
         and (tasks is None or item.task in tasks)
         and (replies is None or item.item_id in replies)
     ]
+    drawn = _wrong(scores, form, folder, sample, sampling, seed) if scores is not None else None
+    if drawn is not None:
+        items = [item for item in items if item.item_id in drawn]
+        inputs.append(Input(role="scores", path=str(scores), hash=Folder(scores or "", "scores").manifest.hash))
     if verdicts is not None:
         chosen = _judged(verdicts, wrong_only=form == "cause")
         items = [item for item in items if item.item_id in chosen]
         inputs.append(Input(role="verdicts", path=str(verdicts), hash=Folder(verdicts).manifest.hash))
-    earlier = _earlier(adjudicate, asked) if adjudicate else None
+    earlier = _earlier(adjudicate, asked, rule) if adjudicate else None
     if earlier is not None:
         items = [item for item in items if item.item_id in earlier]
     whole = len(items)
-    if sample is not None:
+    if sample is not None and drawn is None:
         items = random.Random(seed).sample(items, min(sample, whole))
     if not items:
         raise BadInput("no item to show", file=folder.path, fix="choose other tasks or another split")
@@ -149,6 +160,7 @@ def export_review(
                     "views": views,
                     "level": level,
                     "sample": sample,
+                    "sampling": sampling if scores is not None else None,
                     "seed": seed,
                     "tasks": sorted(tasks) if tasks is not None else None,
                     "split": split,
@@ -185,17 +197,35 @@ def _judged(verdicts: Path | str, *, wrong_only: bool) -> set[str]:
     return chosen
 
 
-def _earlier(folders: Sequence[Path | str], form: ReviewForm) -> dict[str, str]:
+def _wrong(
+    scores: Path | str, form: str, bench: Folder, sample: int | None, sampling: str, seed: int
+) -> frozenset[str]:
+    """Return the items whose wrong answers need a reader, of the sample that the analysis of causes draws."""
+    from sonogauge.analyses.errors import cause_of, sample_wrong
+    from sonogauge.analyses.panel import read_panel
+
+    if form != "cause":
+        raise BadInput("scores are for the form 'cause'", field="scores", fix="leave them out")
+    panel = read_panel([scores], bench=bench.path)
+    drawn = sample_wrong(panel.plain(panel.labels[0]), sample, sampling, seed)
+    return frozenset(one.item.item_id for one in drawn if cause_of(one) is None)
+
+
+def _earlier(folders: Sequence[Path | str], form: ReviewForm, rule: Rule) -> dict[str, str]:
     rows = [row for one in folders for row in Folder(one, "votes").rows("votes")]
     lines: dict[str, list[str]] = {}
-    for one in decide(rows):
+    for one in decide(rows, rule=rule):
         if one.role == form.role and is_open(one):
             # Without names: an adjudicator weighs reasons, not colleagues.
             votes = ", ".join(f"{count} x {vote}" for vote, count in sorted(Counter(one.votes.values()).items()))
             reasons = "; ".join((*one.causes, *one.comments))
             lines.setdefault(one.item_id, []).append(f"{one.question}: {votes}" + (f" ({reasons})" if reasons else ""))
     if not lines:
-        raise BadInput(f"no disagreement of the role '{form.role}' in these votes", field="adjudicate")
+        raise BadInput(
+            f"nothing of the role '{form.role}' is open in these votes under the rule '{rule}'",
+            field="adjudicate",
+            fix="with --rule unanimous every vote that is not unanimous is open" if rule == "majority" else None,
+        )
     return {item_id: "\n".join(own) for item_id, own in lines.items()}
 
 

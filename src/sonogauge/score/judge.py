@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter as Tally
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -49,7 +49,8 @@ class Judged:
     """What a folder of verdicts holds.
 
     statuses: rows without leniency by status (ok, rule, no_answer, judge_failed). asked: questions put to judges in
-    this call; reused: those whose verdict was stored. cost: dollars of the whole folder, None if unknown.
+    this call; reused: those whose verdict was stored. cost: dollars of the whole folder, None if unknown. unpriced:
+    judges whose cost is not in it, since nobody said their price. errors: the last error of each judge that failed.
     """
 
     path: Path
@@ -58,6 +59,8 @@ class Judged:
     asked: int
     reused: int
     cost: float | None
+    unpriced: tuple[str, ...] = ()
+    errors: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def failed_share(self) -> float:
@@ -146,6 +149,8 @@ def judge(
         said = [place.answers[ask] for ask in sorted(questions)]
         costs = [one["cost"] for one in said if one.get("cost") is not None]
         cost = sum(costs) if costs else None
+        unpriced = sorted({one["judge"] for one in said if one.get("cost") is None and one.get("input_tokens")})
+        errors = {one["judge"]: str(one["error"]) for one in said if one["verdict"] is None and one.get("error")}
         statuses = dict(sorted(Tally(row["status"] for row in rows if row["leniency"] == "none").items()))
         counts = {
             "replies": len(cases),
@@ -153,13 +158,23 @@ def judge(
             "faults": dict(sorted(Tally(one["fault"] for one in said if one["verdict"] is None).items())),
             "asked": len(questions),
             "cost": cost,
+            "unpriced": unpriced,
             "input_tokens": sum(one.get("input_tokens") or 0 for one in said),
             "output_tokens": sum(one.get("output_tokens") or 0 for one in said),
             "agreement": _agreement(cases, rows, [one.name for one in models]),
             "shortened": sum(len(case.answer) > LONGEST for case in cases if case.ruled is None),
         }
         done = place.finish(sort_rows(rows, "verdicts"), counts)
-    return Judged(Path(out), done, statuses, len(todo), len(questions) - len(todo), cost)
+    return Judged(
+        Path(out),
+        done,
+        statuses,
+        len(todo),
+        len(questions) - len(todo),
+        cost,
+        tuple(unpriced),
+        dict(sorted(errors.items())),
+    )
 
 
 def _tasks(spec: BenchmarkSpec, tasks: Sequence[str] | None) -> frozenset[str]:

@@ -186,3 +186,65 @@ def test_the_manifest_says_how_it_was_made(bench: Path) -> None:
     assert manifest.counts["fusion"]["tie_rule"] == "shared"
     assert json.dumps(manifest.counts["annotators"]) == '{"names": ["a1", "a2"]}'
     assert sum(manifest.counts["splits"].values()) == manifest.counts["questions"]
+
+
+def test_a_third_physician_decides_ties(tmp_path: Path) -> None:
+    rows = [annotation(tmp_path / "data", number) for number in range(4)]
+    # The lists tie eczema and psoriasis; on two images a third physician orders them.
+    for row, first in zip(rows, ("psoriasis", "eczema", None, None), strict=True):
+        if first is not None:
+            row["decision"] = {"rater_id": "a3", "ranked": [first, "eczema" if first == "psoriasis" else "psoriasis"]}
+    write(tmp_path / "data" / "annotations.jsonl", rows)
+    manifest = build(
+        "medlesionvqa", tmp_path / "data", tmp_path / "bench", parameters={"tie_rule": "adjudicate", "val_share": 0}
+    )
+    assert manifest.counts["fusion"]["undecided"] == 2 and manifest.counts["fusion"]["with_ties"] == 4
+    assert manifest.counts["annotators"]["names"] == ["a1", "a2", "a3"]
+    ranked = {one.item_id.split("/")[1]: one for one in items(tmp_path / "bench") if one.task == "ranking"}
+    assert {name: one.reference.get("ranking") for name, one in ranked.items()} == {
+        "image0": ("psoriasis", "eczema"),
+        "image1": ("eczema", "psoriasis"),
+        "image2": None,
+        "image3": None,
+    }
+    choices = [one for one in items(tmp_path / "bench") if (one.task, one.dataset) == ("single_choice", "DD")]
+    assert sorted(one.reference["choices"] for one in choices) == [("eczema",), ("psoriasis",)]
+    rows[0]["decision"]["rater_id"] = "a2"
+    write(tmp_path / "data" / "annotations.jsonl", rows)
+    with pytest.raises(BadInput, match=r"row 1, field 'decision': image0: 'a2' decides on a list of their own"):
+        build("medlesionvqa", tmp_path / "data", tmp_path / "no")
+
+
+@pytest.mark.parametrize(
+    ("changes", "what"),
+    [
+        ({"differentials": [{"rater_id": "a", "ranked": [["eczema", "wart"]]}]}, "eczema and wart share a rank"),
+        ({"differentials": [{"rater_id": "a", "ranked": ["eczema", "eczema"]}]}, "stands twice in one differential"),
+        ({"split": "val", "patient_id": "p0"}, "made:p0 is in both splits, row 1 is test"),
+        ({"raters": [{"rater_id": "a1", "role": "test_senior"}]}, "'a1' is annotator and test_senior"),
+    ],
+)
+def test_a_fault_of_annotations_is_named_with_its_row(tmp_path: Path, changes: dict[str, Any], what: str) -> None:
+    rows = [annotation(tmp_path, 0, split="test", raters=[]), annotation(tmp_path, 2, **{"raters": [], **changes})]
+    file = write(tmp_path / "annotations.jsonl", rows)
+    with pytest.raises(BadInput, match=rf"annotations.jsonl, row 2.*{what}"):
+        build("medlesionvqa", file.parent, tmp_path / "bench")
+
+
+def test_a_patient_in_both_splits_is_told(tmp_path: Path) -> None:
+    rows = [question(tmp_path, 1, patient_id="p"), question(tmp_path, 2, patient_id="p", split="val")]
+    manifest = build("medlesionvqa", write(tmp_path / "q.jsonl", rows), tmp_path / "bench")
+    assert any("in both splits, the first medlesionvqa:p" in one for one in manifest.notices)
+    rows = [question(tmp_path, 1, patient_id="p"), question(tmp_path, 2, patient_id="r", split="val")]
+    manifest = build("medlesionvqa", write(tmp_path / "q.jsonl", rows), tmp_path / "other")
+    assert not any("in both splits" in one for one in manifest.notices)
+
+
+def test_who_ranked_a_differential_made_the_reference(tmp_path: Path) -> None:
+    lists = {"lists": [{"rater_id": "dr-9", "ranked": ["wart"]}]}
+    rows = [question(tmp_path, 1, disease=lists)]
+    manifest = build("medlesionvqa", write(tmp_path / "q.jsonl", rows), tmp_path / "bench")
+    assert manifest.counts["annotators"]["names"] == ["dr-9"]
+    rows.append(question(tmp_path, 2, raters=[{"rater_id": "dr-9", "role": "test_primary"}]))
+    with pytest.raises(BadInput, match="'dr-9' is annotator and test_primary"):
+        build("medlesionvqa", write(tmp_path / "q.jsonl", rows), tmp_path / "no")

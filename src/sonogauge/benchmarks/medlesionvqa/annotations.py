@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from pydantic import Field
 
@@ -24,6 +24,8 @@ from sonogauge.benchmarks.medlesionvqa.schema import (
     read_lines,
 )
 from sonogauge.benchmarks.medlesionvqa.vocabulary import Vocabularies, Vocabulary
+
+ANNOTATIONS_FILE: Final = "annotations.jsonl"
 
 
 class Relation(Part):
@@ -54,7 +56,10 @@ class Advice(Part):
 
 
 class Annotation(Part):
-    """All that was annotated on one image."""
+    """All that was annotated on one image.
+
+    decision: the order of a third physician, which settles ties of the differentials under the rule "adjudicate".
+    """
 
     image: Image
     case_id: str = ""
@@ -70,9 +75,17 @@ class Annotation(Part):
     relations: list[Relation] = Field(default_factory=list)
     inferences: list[Inference] = Field(default_factory=list)
     differentials: list[DiseaseList] = Field(default_factory=list)
+    decision: DiseaseList | None = None
     advice: list[Advice] = Field(default_factory=list)
     raters: list[Rater] = Field(default_factory=list)
     demographics: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def involved(self) -> list[Rater]:
+        """Everybody who made the reference, listed as a rater or not, and who answers."""
+        ranking = (*self.differentials, *([self.decision] if self.decision is not None else []))
+        names = [*(found.rater_id for found in ranking), *(found.rater_id for found in self.advice)]
+        return [*self.raters, *(Rater(rater_id=name, role="annotator") for name in names)]
 
     @property
     def group(self) -> str:
@@ -100,21 +113,20 @@ def resolve_annotation(one: Annotation, words: Vocabularies) -> Annotation:
             for attribute, values in lesion.attributes.items()
         }
         lesions.append(lesion.model_copy(update={"name": name, "attributes": attributes}))
-    lists = [
-        found.model_copy(
-            update={
-                "ranked": [
-                    words.diseases.resolve(entry)
-                    if isinstance(entry, str)
-                    else [words.diseases.resolve(name) for name in entry]
-                    for entry in found.ranked
-                ]
-            }
-        )
-        for found in one.differentials
-    ]
+    lists = [_resolved(found, words.diseases) for found in one.differentials]
+    decision = _resolved(one.decision, words.diseases) if one.decision is not None else None
     body_part = words.body_parts.resolve(one.body_part) if one.body_part else ""
-    return one.model_copy(update={"body_part": body_part, "lesions": lesions, "differentials": lists})
+    return one.model_copy(
+        update={"body_part": body_part, "lesions": lesions, "differentials": lists, "decision": decision}
+    )
+
+
+def _resolved(found: DiseaseList, diseases: Vocabulary) -> DiseaseList:
+    ranked = [
+        diseases.resolve(entry) if isinstance(entry, str) else [diseases.resolve(name) for name in entry]
+        for entry in found.ranked
+    ]
+    return found.model_copy(update={"ranked": ranked})
 
 
 def read_annotations(path: Path, words: Vocabularies) -> list[Annotation]:
@@ -136,9 +148,20 @@ def read_annotations(path: Path, words: Vocabularies) -> list[Annotation]:
 
 
 def check_annotations(annotations: Sequence[Annotation], file: Path) -> None:
-    """Refuse doubled images and raters on both sides."""
+    """Refuse doubled images, patients in both splits, raters on both sides, physicians who decide on themselves."""
     seen: dict[str, int] = {}
+    splits: dict[str, tuple[str, int]] = {}
     for row, one in enumerate(annotations, start=1):
+        if one.split is not None:
+            split, other = splits.setdefault(one.group, (one.split, row))
+            if split != one.split:
+                raise BadInput(
+                    f"{one.image.image_id}: {one.group} is in both splits, row {other} is {split}",
+                    file=file,
+                    row=row,
+                    field="split",
+                    fix="keep a patient in one split",
+                )
         for key in filter(None, (one.image.image_id, one.image.sha256)):
             if key in seen:
                 raise BadInput(
@@ -148,4 +171,12 @@ def check_annotations(annotations: Sequence[Annotation], file: Path) -> None:
         ids = [lesion.id for lesion in one.lesions]
         if len(set(ids)) < len(ids):
             raise BadInput(f"{one.image.image_id}: two lesions have one id", file=file, row=row, field="lesions")
-    check_raters((rater for one in annotations for rater in one.raters), file)
+        if one.decision is not None and one.decision.rater_id in {found.rater_id for found in one.differentials}:
+            raise BadInput(
+                f"{one.image.image_id}: '{one.decision.rater_id}' decides on a list of their own",
+                file=file,
+                row=row,
+                field="decision",
+                fix="let a third physician decide",
+            )
+    check_raters(((row, rater) for row, one in enumerate(annotations, start=1) for rater in one.involved), file)

@@ -13,15 +13,23 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sonogauge import __version__
 from sonogauge._errors import BadInput
-from sonogauge.benchmarks.medlesionvqa.annotations import Annotation, read_annotations
-from sonogauge.benchmarks.medlesionvqa.candidates import Rules, fused_of
+from sonogauge.benchmarks.medlesionvqa.annotations import ANNOTATIONS_FILE, Annotation, read_annotations
+from sonogauge.benchmarks.medlesionvqa.candidates import Rules, check_fusion, fused_of
 from sonogauge.benchmarks.medlesionvqa.checks import check_questions
 from sonogauge.benchmarks.medlesionvqa.from_cases import NOTICE, annotate_case
 from sonogauge.benchmarks.medlesionvqa.fusion import Normalise, TiedRanks, TieRule, fusion_report
 from sonogauge.benchmarks.medlesionvqa.items import make_item
 from sonogauge.benchmarks.medlesionvqa.pictures import case_id, case_row, check_pixels
 from sonogauge.benchmarks.medlesionvqa.questions import build_questions
-from sonogauge.benchmarks.medlesionvqa.schema import ABILITIES, TYPES, Ability, Image, Question, read_questions
+from sonogauge.benchmarks.medlesionvqa.schema import (
+    ABILITIES,
+    ANNOTATING,
+    TYPES,
+    Ability,
+    Image,
+    Question,
+    read_questions,
+)
 from sonogauge.benchmarks.medlesionvqa.vocabulary import DEMONSTRATION, Vocabularies, load_vocabularies
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, load_spec
 from sonogauge.folders import MANIFEST, Folder, FolderWriter, Input, Manifest, new_folder, read_manifest, write_bytes
@@ -29,7 +37,6 @@ from sonogauge.tables import CASES
 
 NAME: Final = "medlesionvqa"
 QUESTIONS_FILE: Final = "questions.jsonl"
-ANNOTATIONS_FILE: Final = "annotations.jsonl"
 
 
 class Parameters(BaseModel):
@@ -180,6 +187,7 @@ def _take_in(data: Path, chosen: Parameters) -> _Found:
     if (data / ANNOTATIONS_FILE).is_file():
         file = data / ANNOTATIONS_FILE
         annotations = read_annotations(file, words)
+        check_fusion(annotations, chosen.rules, file)
         found = _Found(file, [], [_input("annotations", file)])
     else:
         folders = _case_folders(data)
@@ -237,13 +245,28 @@ def _spec(questions: Sequence[Question], chosen: Parameters) -> BenchmarkSpec:
     )
 
 
+def _shared_patients(questions: Sequence[Question]) -> list[str]:
+    """Return a notice where patients stand in both splits with different images, which nothing else refuses."""
+    splits: dict[str, set[str]] = {}
+    for one in questions:
+        if one.patient_id or one.case_id:
+            splits.setdefault(one.group, set()).add(one.split)
+    both = sorted(name for name, found in splits.items() if len(found) > 1)
+    if not both:
+        return []
+    return [
+        f"{len(both)} patients or cases are in both splits, the first {both[0]}: val does not tell of new patients."
+    ]
+
+
 def _finish(folder: FolderWriter, spec: BenchmarkSpec, found: _Found, chosen: Parameters) -> Manifest:
     questions = found.questions
     fused = [one for one in (fused_of(one, chosen.rules) for one in found.annotations) if one is not None]
     total = len(questions)
     abilities = Counter(one.ability for one in questions)
-    raters = {(rater.rater_id, rater.role) for one in questions for rater in one.raters}
-    annotators = sorted(name for name, role in raters if role in ("annotator", "reviewer"))
+    involved = [rater for question in questions for rater in question.involved]
+    involved += [rater for annotation in found.annotations for rater in annotation.involved]
+    annotators = sorted({rater.rater_id for rater in involved if rater.role in ANNOTATING})
     counts: dict[str, Any] = {
         "questions": total,
         "splits": dict(sorted(Counter(one.split for one in questions).items())),
@@ -265,6 +288,6 @@ def _finish(folder: FolderWriter, spec: BenchmarkSpec, found: _Found, chosen: Pa
             parameters={**chosen.model_dump(mode="json"), "vocabularies": versions},
             counts=counts,
             licences=sorted({one.licence for one in questions if one.licence}),
-            notices=[*spec.notices, *([NOTICE] if found.folders else [])],
+            notices=[*spec.notices, *_shared_patients(questions), *([NOTICE] if found.folders else [])],
         )
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from random import Random
 from typing import Any, Final
 
@@ -109,12 +110,26 @@ def fused_of(one: Annotation, rules: Rules) -> Fused | None:
             [found.ranked for found in one.differentials],
             tie_rule=rules.tie_rule,
             senior=senior,
+            decided=_flat(one.decision.ranked) if one.decision is not None else None,
             normalise=rules.normalise,
             tied_ranks=rules.tied_ranks,
             keep_top=rules.keep_top,
         )
     except BadInput as error:
         raise BadInput(f"{one.image.image_id}: {error}") from error
+
+
+def check_fusion(annotations: Sequence[Annotation], rules: Rules, file: Path) -> None:
+    """Refuse differentials that cannot be fused, with the row of their annotation."""
+    for row, one in enumerate(annotations, start=1):
+        try:
+            fused_of(one, rules)
+        except BadInput as error:
+            raise BadInput(str(error), file=file, row=row) from error
+
+
+def _flat(ranked: Sequence[str | list[str]]) -> list[str]:
+    return [name for entry in ranked for name in ([entry] if isinstance(entry, str) else entry)]
 
 
 class Asker:
@@ -166,6 +181,7 @@ class Asker:
                 fused=[FusedDisease(id=entry.id, score=entry.score, rank=entry.rank) for entry in placed],
                 lists=one.differentials,
                 tie_rule=self._rules.tie_rule,
+                decided=one.decision,
             ),
             "raters": one.raters,
             "template_id": template,

@@ -58,24 +58,26 @@ def check_questions(questions: Sequence[Question], file: Path, root: Path | None
                         file,
                         row,
                     )
-    check_raters((rater for one in questions for rater in one.raters), file)
+    check_raters(((row, rater) for row, one in enumerate(questions, start=1) for rater in one.involved), file)
 
 
 def _fault(what: str, file: Path, row: int) -> BadInput:
     return BadInput(what, file=file, row=row, fix="keep one")
 
 
-def check_raters(raters: Iterable[Rater], file: Path) -> None:
-    """Refuse a rater who made the reference and answers as a test physician too."""
-    made: dict[str, str] = {}
-    answered: dict[str, str] = {}
-    for one in raters:
+def check_raters(raters: Iterable[tuple[int, Rater]], file: Path) -> None:
+    """Refuse a rater who made the reference and answers as a test physician too; each rater comes with its row."""
+    made: dict[str, tuple[str, int]] = {}
+    answered: dict[str, tuple[str, int]] = {}
+    for row, one in raters:
         side = made if one.role in ANNOTATING else answered
-        side.setdefault(one.rater_id, one.role)
+        side.setdefault(one.rater_id, (one.role, row))
         if one.rater_id in made and one.rater_id in answered:
+            (role, where), (other, there) = made[one.rater_id], answered[one.rater_id]
             raise BadInput(
-                f"rater '{one.rater_id}' is {made[one.rater_id]} and {answered[one.rater_id]}",
+                f"rater '{one.rater_id}' is {role} and {other} (rows {where} and {there})",
                 file=file,
+                row=row,
                 field="raters",
                 fix="who annotated a benchmark cannot be its yardstick: leave out one of the two",
             )

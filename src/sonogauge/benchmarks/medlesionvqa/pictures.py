@@ -28,22 +28,47 @@ def case_row(name: str, one: Question, image: Image, file: Path) -> dict[str, An
         BadInput: a picture outside the folder of its file, that cannot be read, or is another than the file says.
     """
     from PIL import Image as Pictures
+    from PIL import UnidentifiedImageError
 
     path = file.parent / image.path
     if not path.resolve().is_relative_to(file.parent.resolve()):
-        raise BadInput(f"the image {image.path} lies outside the folder of its file", file=file, field="path")
+        raise BadInput(
+            f"{one.question_id}: the image {image.path} lies outside the folder of its file",
+            file=file,
+            field="path",
+            fix="put images beside the file or below it",
+        )
     media = path.read_bytes()
     digest = hashlib.sha256(media).hexdigest()
     if image.sha256 and image.sha256 != digest:
-        raise BadInput(f"{image.path} is another image than the file says", file=file, field="sha256")
+        raise BadInput(
+            f"{one.question_id}: {image.path} is another image than the file says",
+            file=file,
+            field="sha256",
+            fix="give the right image, or mend or leave out its hash",
+        )
     try:
         with Pictures.open(io.BytesIO(media)) as picture:
             kind, mode, (width, height) = picture.format or "", picture.mode, picture.size
             pixels = hashlib.sha256(f"{mode}:{width}x{height}:".encode() + picture.convert("RGB").tobytes()).hexdigest()
+    except UnidentifiedImageError as error:
+        raise BadInput(
+            f"{one.question_id}: {image.path} cannot be read as an image",
+            file=file,
+            field="images",
+            fix="save it as PNG",
+        ) from error
     except (OSError, ValueError, Pictures.DecompressionBombError) as error:
-        raise BadInput(f"{image.path} cannot be read ({error})", file=file, field="images") from error
+        raise BadInput(
+            f"{one.question_id}: {image.path} cannot be read ({error})", file=file, field="images", fix="save it again"
+        ) from error
     if (image.width or width, image.height or height) != (width, height):
-        raise BadInput(f"{image.path} is {width} x {height}, not {image.width} x {image.height}", file=file)
+        raise BadInput(
+            f"{one.question_id}: {image.path} is {width} x {height}, not {image.width} x {image.height}",
+            file=file,
+            field="images",
+            fix="give the right image, or mend or leave out its size",
+        )
     return {
         "case_id": name,
         "image": {"bytes": media, "path": path.name},

@@ -86,11 +86,17 @@ class DiseaseList(Part):
 
 
 class Disease(Part):
-    """The lists of the physicians and what was made of them."""
+    """The lists of the physicians, what was made of them, and the order of a third physician where they were tied."""
 
     fused: list[FusedDisease] = Field(default_factory=list)
     lists: list[DiseaseList] = Field(default_factory=list)
     tie_rule: str = "shared"
+    decided: DiseaseList | None = None
+
+    @property
+    def rater_ids(self) -> list[str]:
+        """Those whose differentials made the reference."""
+        return [one.rater_id for one in (*self.lists, *([self.decided] if self.decided is not None else []))]
 
 
 class Rater(Part):
@@ -130,6 +136,11 @@ class Question(Part):
     source: str = "medlesionvqa"
     licence: str = ""
     redistributable: bool = False
+
+    @property
+    def involved(self) -> list[Rater]:
+        """Everybody who made the reference or answers; who ranked a differential made it, listed as a rater or not."""
+        return [*self.raters, *(Rater(rater_id=name, role="annotator") for name in self.disease.rater_ids)]
 
     @property
     def group(self) -> str:

@@ -18,12 +18,17 @@ _ALL: Final = ""
 
 @dataclass(frozen=True)
 class VerdictShares:
-    """Shares of the levels 0, 0.5 and 1 of one task and attribute (empty = all), between: medians between levels."""
+    """Shares of the levels 0, 0.5 and 1 of one task and attribute (empty = all).
+
+    n: replies. failed: those on which every judge failed, which are in no share. between: share of medians between
+    levels.
+    """
 
     task: str
     attribute: str
     leniency: str
     n: int
+    failed: int
     shares: Mapping[str, float]
     between: float
 
@@ -49,7 +54,8 @@ def verdict_shares(verdicts: Path | str, bench: Path | str) -> list[VerdictShare
     out = []
     for (task, attribute), own in sorted(cells.items()):
         for leniency in LENIENCIES:
-            values = [one.values[leniency] for one in own]
-            shares = {f"{level:g}": values.count(level) / len(values) for level in LEVELS}
-            out.append(VerdictShares(task, attribute, leniency, len(values), shares, 1.0 - sum(shares.values())))
+            values = [one.values[leniency] for one in own if not one.nobody]
+            shares = {f"{level:g}": values.count(level) / len(values) for level in LEVELS} if values else {}
+            between = 1.0 - sum(shares.values()) if values else 0.0
+            out.append(VerdictShares(task, attribute, leniency, len(own), len(own) - len(values), shares, between))
     return out

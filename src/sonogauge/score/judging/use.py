@@ -30,6 +30,11 @@ class ItemVerdict:
     asked: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
 
+    @property
+    def nobody(self) -> bool:
+        """Whether judges were asked and none gave a verdict."""
+        return bool(self.asked) and set(self.asked) <= set(self.failed)
+
 
 @dataclass(frozen=True)
 class Verdicts:
@@ -108,11 +113,10 @@ class VerdictCounter:
         self._rows.append(tuple(verdict.values[leniency] for leniency in STATISTICS.values()))
         self._asked.update(verdict.asked)
         self._failed.update(verdict.failed)
-        failed = float(bool(verdict.asked) and set(verdict.asked) <= set(verdict.failed))
         return {
             "judge_score": verdict.values["none"],
             "judge_score_v1": verdict.values["v1"],
-            "judge_failed": failed,
+            "judge_failed": float(verdict.nobody),
         }
 
     def take(self) -> dict[str, Array]:
