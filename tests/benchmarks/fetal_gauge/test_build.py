@@ -20,6 +20,8 @@ from sonogauge.build.fetal_gauge.build import build_fetal_gauge
 from sonogauge.build.fetal_gauge.drafts import overlap
 from sonogauge.build.fetal_gauge.options import Pools, pick_options
 from sonogauge.folders import read_manifest
+from sonogauge.items import Item
+from sonogauge.run.vary import question_of
 
 pytestmark = [pytest.mark.part("fetal-gauge build"), pytest.mark.lookalike]
 
@@ -158,6 +160,22 @@ def test_several_templates_are_drawn(tmp_path: Path) -> None:
     write_cases(tmp_path / "cases", hospital("clinic", 8, 4))
     build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters={"templates": ["1", "2"], "tasks": ["PI"]})
     assert {row["prompt_id"] for row in rows_of(tmp_path / "b")} == {"fetal_gauge/pi@1", "fetal_gauge/pi@2"}
+
+
+def test_prompts_of_the_user_are_asked_and_varied(tmp_path: Path) -> None:
+    write_cases(tmp_path / "cases", hospital("clinic", 4, 2))
+    (tmp_path / "prompts" / "mine").mkdir(parents=True)
+    (tmp_path / "prompts" / "mine" / "pi.txt").write_text("Welche Ebene?\n{answer_format}\n", "utf-8")
+    parameters = {"templates": ["mine"], "prompts": str(tmp_path / "prompts"), "tasks": ["PI"]}
+    build_fetal_gauge(tmp_path / "cases", tmp_path / "b", parameters=parameters)
+    rows = rows_of(tmp_path / "b")
+    assert all(row["question"].startswith("Welche Ebene?\nOptions:\nA. ") for row in rows)
+    assert {row["prompt_id"] for row in rows} == {"fetal_gauge/pi@mine"}
+    turned = question_of(Item.from_row(rows[0]), "circular=1", tmp_path / "prompts")
+    assert turned.startswith(f"Welche Ebene?\nOptions:\nA. {rows[0]['answer']['options'][1]}\n")
+    with pytest.raises(BadInput, match=r"write mine/vg\.txt in that folder"):
+        build_fetal_gauge(tmp_path / "cases", tmp_path / "c", parameters={**parameters, "tasks": ["VG"]})
+    assert not (tmp_path / "c").exists()
 
 
 def test_sub_planes_go_before_organs_and_words_that_overlap_are_kept_apart(tmp_path: Path) -> None:
@@ -385,7 +403,8 @@ def test_a_clip_and_a_measure_without_spacing_are_left_out(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("given_parameters", "says"),
     [
-        ({"box_lines": 2}, "box_lines"),
+        ({"box_lines": 2}, "field 'box_lines': no such parameter; known: tasks, labels, vocabulary"),
+        ({"tasks": []}, "field 'tasks'"),
         ({"n_options": {"PI": 1}}, "from 2 to 26"),
         ({"n_options": {"XX": 3}}, "no task 'XX'"),
         ({"box_rgb": [0, 0, 300]}, "0 to 255"),

@@ -51,14 +51,15 @@ class Parameters(BaseModel):
     native). n_options: 0 = all labels of the pool. distractor_pool: of the same task and source, filled up from the
     task where it is too small; of the task; or of all tasks. shuffle: by hash of question and random_state, fixed
     (sorted), or circular: every question k times, once in each rotation. held_out: sources wholly in the test, besides
-    the small ones. templates: prompt versions, one is drawn for each question. on_overlap: what happens where a
+    the small ones. templates: prompt versions, one is drawn for each question. prompts: folder of own prompt versions
+    (`VERSION/pi.txt`, …), which `run --prompts` needs too for varied questions. on_overlap: what happens where a
     patient or an image lies in train and test: refuse, or drop the questions of the train part. vl_answer: box or
     point. ms_range: declared range of a measurement in mm.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    tasks: tuple[Literal["PI", "VC", "FO", "CD", "VG", "VL", "MS"], ...] = TASKS
+    tasks: tuple[Literal["PI", "VC", "FO", "CD", "VG", "VL", "MS"], ...] = Field(default=TASKS, min_length=1)
     labels: dict[str, tuple[str, ...]] = Field(default_factory=lambda: dict(LABELS))
     vocabulary: str | None = None
     use_vocabulary: bool = True
@@ -81,6 +82,7 @@ class Parameters(BaseModel):
     test_fraction: Fraction = 0.25
     held_out: tuple[str, ...] = ()
     templates: tuple[str, ...] = Field(default=("1",), min_length=1)
+    prompts: str | None = None
     on_overlap: Literal["refuse", "drop"] = "refuse"
     vl_answer: Literal["box", "point"] = "box"
     ms_range: tuple[float, float] = (10.0, 450.0)
@@ -132,4 +134,8 @@ def make_parameters(given: Parameters | dict[str, Any] | Path | str | None) -> P
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"])
-        raise BadInput(first["msg"], file=file, field=field or None, fix="see docs/fetal-gauge.md") from error
+        if first["type"] == "extra_forbidden":
+            known = ", ".join(Parameters.model_fields)
+            raise BadInput("no such parameter", file=file, field=field, fix=f"known: {known}") from error
+        why = first["msg"].removeprefix("Value error, ")
+        raise BadInput(why, file=file, field=field or None, fix="see docs/fetal-gauge.md") from error

@@ -264,8 +264,10 @@ def _manifest(
         inputs=[Input(role="cases", path=str(one.path), hash=one.manifest.hash) for one in folders],
         parameters={
             "prompt_version": spec.prompt_version,
-            **parameters.model_dump(mode="json", exclude={"vocabulary"}),
+            # Files by their content: the questions hold the text of the prompts.
+            **parameters.model_dump(mode="json", exclude={"vocabulary", "prompts"}),
             "vocabulary": intake.vocabulary.hash,
+            "prompts": "own" if parameters.prompts is not None else "shipped",
         },
         counts={
             "style": "Fetal-Gauge-style",

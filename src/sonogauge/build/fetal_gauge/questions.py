@@ -20,8 +20,8 @@ from sonogauge.items import Item, ItemImage
 
 NAME: Final = "fetal_gauge"
 
-# The few prompts are asked for once a question.
-_prompt: Final = cache(load_prompt)
+# The few prompts are asked for once a question; those that ship do not change.
+_shipped: Final = cache(load_prompt)
 
 
 def dataset_of(source: str, draft: Draft) -> str:
@@ -105,7 +105,8 @@ def _item(
     variables = _variables(row, draft, parameters)
     versions = parameters.templates
     version = versions[int(draw(parameters.random_state, "template", question_id) * len(versions))]
-    template = _prompt(NAME, draft.task.lower(), version)
+    name, folder = draft.task.lower(), parameters.prompts
+    template = _shipped(NAME, name, version) if folder is None else load_prompt(NAME, name, version, folder)
     try:
         question = render(template, {**variables, ANSWER_FORMAT: FORMS.load(answer.form).ask(answer)})
     except BadInput as error:
@@ -121,7 +122,7 @@ def _item(
         split=split,
         images=(ItemImage(case_id),),
         question=question,
-        prompt_id=prompt_id(NAME, draft.task.lower(), version),
+        prompt_id=prompt_id(NAME, name, version),
         answer=answer,
         reference=reference,
         reference_state="ok",
