@@ -354,6 +354,22 @@ def test_parquet_of_hugging_face_datasets(tmp_path: Path) -> None:
         assert row["split"] == "train" and labels(row)["class"] == ("benign", "malignant")[number in (1, 3, 4)]
 
 
+def test_tables_without_images_may_lie_beside_those_with(tmp_path: Path) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    root = tmp_path / "hub"
+    root.mkdir()
+    pq.write_table(pa.table({"case_id": ["a"]}), root / "cases.parquet")
+    with pytest.raises(BadInput, match=r"cases\.parquet: no image column among case_id; name it"):
+        imported("records", root)
+    images = [{"bytes": png(noise(number)), "path": None} for number in range(2)]
+    pq.write_table(pa.table({"image": images}), root / "test.parquet")
+    rows, manifest = imported("records", root)
+    assert len(rows) == 2 and manifest.counts["dropped"] == 0
+    assert manifest.counts["fault: table without an image column"] == 1
+
+
 def test_json_lines_with_paths_and_base64(tmp_path: Path) -> None:
     import base64
 

@@ -28,19 +28,24 @@ from sonogauge.sources.tsv import TsvFile
 _IMAGE_COLUMNS: Final = ("image", "img", "image_path", "file_name", "img_data")
 
 
+class _NoImageColumn(BadInput):
+    """A table of something else, or of images under another name."""
+
+
 def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
-    """Yield the images of tables of records.
+    """Yield the images of tables of records; tables without images may lie beside those with.
 
     Options: `image`, the column of the image (a struct of bytes and path, base64 text, or a path beside the file). The
     other columns become facts; `masks` of the layout may name files in cells.
     """
     spool = _Spool()
     masks = [Masks(tree, rule, log) for rule in layout.masks]
+    without: list[_NoImageColumn] = []
     for path, fields in tree.match(*layout.find):
         log.used.add(path)
         name = path.rpartition(".")[0]
         folder = path.rpartition("/")[0]
-        for number, facts, image in _rows(tree, path, layout, spool):
+        for number, facts, image in _with_images(_rows(tree, path, layout, spool), path, without, log):
             log.count("records")
             where = f"{path}, row {number + 1}"
             facts = {**facts, **fields, "row": str(number), "record_file": path, "folder": folder}
@@ -61,6 +66,18 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
             for mask in masks:
                 mask.attach(finding)
             yield finding
+    if without and not log.counts["records"]:
+        raise without[0]
+
+
+def _with_images(
+    rows: Iterator[tuple[int, Row, Any]], path: str, without: list[_NoImageColumn], log: ReadLog
+) -> Iterator[tuple[int, Row, Any]]:
+    try:
+        yield from rows
+    except _NoImageColumn as error:
+        without.append(error)
+        log.miss(path, "table without an image column")
 
 
 def _rows(tree: Tree, path: str, layout: Layout, spool: _Spool) -> Iterator[tuple[int, Row, Any]]:
@@ -155,7 +172,9 @@ def _parquet(file: Path, path: str, columns: tuple[str, ...]) -> Iterator[tuple[
             names = opened.schema_arrow.names
             image = next((one for one in columns if one in names), None)
             if image is None:
-                raise BadInput(f"no image column among {', '.join(names)}", file=path, fix="name it: options.image")
+                raise _NoImageColumn(
+                    f"no image column among {', '.join(names)}", file=path, fix="name it: options.image"
+                )
             others = [name for name in names if name != image]
             number = 0
             for group in range(opened.num_row_groups):
