@@ -76,7 +76,7 @@ def audit_command(
 @app.command("export")
 def export_command(
     bench: Annotated[Path, typer.Argument(help="A benchmark folder.")],
-    format: Annotated[str, typer.Option(help="hf, jsonl, vlmevalkit, coco or croissant.")],
+    format: Annotated[str, typer.Option(help="hf, jsonl, vlmevalkit, coco, croissant, records or questions.")],
     out: Annotated[Path, typer.Option(help="Folder for the files.")],
     overwrite: Overwrite = False,
     as_json: Json = False,

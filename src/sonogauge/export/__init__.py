@@ -1,4 +1,4 @@
-"""A benchmark for other tools: Parquet with a data card, JSON lines, VLMEvalKit, COCO, Croissant."""
+"""A benchmark for other tools: Parquet with a data card, JSON lines, VLMEvalKit, COCO, Croissant, UltraG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,9 @@ FORMATS: Registry[Writer] = Registry(
         "vlmevalkit": "sonogauge.export.vlmevalkit:write",
         "coco": "sonogauge.export.coco:write",
         "records": "sonogauge.export.records:write",
+        "questions": "sonogauge.export.questions:write",
         "croissant": "sonogauge.export.croissant:write",
+        "ultrag": "sonogauge.export.ultrag:write",
     },
     group="sonogauge.export_formats",
 )

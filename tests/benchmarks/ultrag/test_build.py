@@ -211,6 +211,30 @@ def test_official_files_there_and_back(bench: Folder, tmp_path: Path) -> None:
         write_official(bench.path, tmp_path / "files")
 
 
+def test_the_export_in_the_official_layout_keeps_back_what_may_not_leave(bench: Folder, tmp_path: Path) -> None:
+    import shutil
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sonogauge.export import export
+
+    done = export(bench.path, "ultrag", tmp_path / "open")
+    assert done.files == {"annotations/Breast.jsonl": 15, "annotations/Fetal.jsonl": 12} and done.withheld == 0
+    assert build("ultrag", tmp_path / "open", tmp_path / "again").counts["lines read"] == 27
+    shutil.copytree(bench.path, tmp_path / "closed")
+    table = pq.read_table(tmp_path / "closed/cases.parquet")
+    may = pa.array([source != "hc18" for source in table["source"].to_pylist()])
+    assert 0 < sum(may.to_pylist()) < len(may)
+    table = table.set_column(
+        table.schema.get_field_index("redistributable"), table.schema.field("redistributable"), may
+    )
+    pq.write_table(table, tmp_path / "closed/cases.parquet")
+    done = export(tmp_path / "closed", "ultrag", tmp_path / "part")
+    assert done.files == {"annotations/Breast.jsonl": 15} and done.withheld > 0
+    assert not (tmp_path / "part/datasets/Fetal").exists() and (tmp_path / "part/withheld.jsonl").is_file()
+
+
 def _changed(folder: Path, change: Any) -> None:
     """Change every record of a folder in the official layout."""
     for file in folder.rglob("*.jsonl"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -232,12 +232,21 @@ def write_official(bench: Path | str, out: Path | str) -> dict[str, int]:
     Raises:
         BadInput: `out` is not empty, or the folder holds no records.
     """
-    folder, target = Folder(bench, "benchmark"), Path(out)
+    target = Path(out)
+    if target.exists() and any(target.iterdir()):
+        raise BadInput("exists already", file=target, fix="choose another folder")
+    return write_layout(Folder(bench, "benchmark"), target, lambda case_id: True)
+
+
+def write_layout(folder: Folder, target: Path, keep: Callable[[str], bool]) -> dict[str, int]:
+    """Write the images that may leave, with their records, as `write_official`; keep: whether a case id may.
+
+    Raises:
+        BadInput: the folder holds no records.
+    """
     files = sorted((folder.path / "records").glob("*.jsonl"))
     if not files:
         raise BadInput("no records in it", file=folder.path, fix="build it with `sonogauge build ultrag`")
-    if target.exists() and any(target.iterdir()):
-        raise BadInput("exists already", file=target, fix="choose another folder")
     case_of = _cases_of_records(folder)
     places: dict[str, tuple[str, dict[str, Any]]] = {}
     written: dict[str, int] = {}
@@ -245,10 +254,13 @@ def write_official(bench: Path | str, out: Path | str) -> dict[str, int]:
         lines = []
         for text in file.read_text("utf-8").splitlines():
             record = json.loads(text)
+            if not keep(case_of[record["sample_id"]]):
+                continue
             places[case_of[record["sample_id"]]] = file.stem, record
             lines.append(json.dumps({**record, "reference_origin": _origin(folder.manifest)}, ensure_ascii=False))
-        written[file.stem] = len(lines)
-        write_bytes(target / "annotations" / file.name, ("\n".join(lines) + "\n").encode("utf-8"))
+        if lines:
+            written[file.stem] = len(lines)
+            write_bytes(target / "annotations" / file.name, ("\n".join(lines) + "\n").encode("utf-8"))
     _write_images(folder, places, target)
     return written
 
