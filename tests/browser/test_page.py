@@ -109,7 +109,7 @@ def test_what_stands_behind_a_number_by_keyboard(open_tab: Any, board_page: Path
     tab.tab_to("#leaderboard button.num")
     tab.press("ArrowDown", "ArrowRight", "ArrowLeft")
     where = tab.focused()
-    assert where.startswith("u2 of vendor/model-0: 0.2253")
+    assert where.startswith("U2 of vendor/model-0: 0.2253")
     tab.press("Enter")
     shown = tab.page.locator("#details").inner_text()
     for part in ("0.2253", "0.1753 to 0.2753", "152", "toy@3", "b" * 64, "Scores folder"):
@@ -252,6 +252,53 @@ def test_limits_of_agreement(open_tab: Any, cases_page: Path, made: Made) -> Non
     for value in (gaps.mean(), low, high):
         assert f"{value:.3g}" in shown
     assert page.locator("#panel-answers circle.point").count() == len(gaps)
+
+
+def test_differences_are_drawn_beside_the_numbers(open_tab: Any, cases_page: Path, made: Made) -> None:
+    page = open_tab(cases_page).page
+    page.click("#tab-answers")
+    page.select_option("#panel-answers select >> nth=0", label=BAD)
+    points = page.locator("#panel-answers circle.point").count()
+    assert page.locator("#panel-answers circle.gap").count() == points > 3
+    names = page.locator("#panel-answers .pair svg >> nth=1").locator("text.tick").all_text_contents()
+    assert {"bias", "lower limit", "upper limit"} <= set(names)
+
+
+def test_recall_and_precision_of_a_confusion(open_tab: Any, cases_page: Path, made: Made) -> None:
+    from sklearn.metrics import precision_score, recall_score
+
+    page = open_tab(cases_page).page
+    page.click("#tab-answers")
+    page.select_option("#panel-answers select >> nth=0", label=BAD)
+    items = {row["item_id"]: row["reference"] for row in pq.read_table(made.bench / "items.parquet").to_pylist()}
+    pairs = [
+        (items[row["item_id"]]["choices"][0], ((row["prediction"] or {}).get("choices") or ["none"])[0])
+        for row in pq.read_table(made.bad / "score_items.parquet").to_pylist()
+        if (row["task"], row["dataset"], row["protocol"]) == ("DD", "fan", "strict")
+    ]
+    options = page.locator(".confusion tbody tr:not(.foot) th").all_inner_texts()
+    truth, told = zip(*pairs, strict=True)
+    recall = recall_score(truth, told, labels=options, average=None, zero_division=0)
+    shown = page.locator(".confusion tbody tr:not(.foot) td:last-child").all_inner_texts()
+    assert shown == [f"{100 * one:.1f} %" for one in recall]
+    precision = precision_score(truth, told, labels=options, average=None, zero_division=np.nan)
+    cells = page.locator(".confusion tr.foot:last-child td").all_inner_texts()[: len(options)]
+    assert cells == ["\u2013" if np.isnan(one) else f"{100 * one:.1f} %" for one in precision]
+
+
+def test_at_a_glance_shows_every_row_and_follows_the_choice(open_tab: Any, board_page: Path) -> None:
+    tab = open_tab(board_page)
+    glance = tab.page.locator("#glance")
+    assert [one.inner_text() for one in glance.locator(".tile h3").all()] == [f"vendor/model-{n}" for n in range(3)]
+    assert "0.2253" in glance.locator(".tile").first.inner_text()
+    labels = glance.locator("svg.chart text.label").all_text_contents()
+    assert sum("vendor/model" in one for one in labels) == 3 and sum("Known" in one for one in labels) == 2
+    # What others published is an open dot without interval.
+    assert glance.locator("circle.dot.open").count() == 2 and glance.locator("line.reach.open").count() == 0
+    tab.tab_to("#glance select")
+    tab.page.select_option("#glance select", "CVE/rmse_scaled")
+    assert "scaled RMSE" in (glance.locator("svg.chart").get_attribute("aria-label") or "")
+    assert tab.page.evaluate("() => document.activeElement.matches('#glance select')")
 
 
 def test_a_broken_thumbnail_becomes_a_placeholder(open_tab: Any, cases_page: Path, tmp_path: Path) -> None:

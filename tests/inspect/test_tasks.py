@@ -129,6 +129,12 @@ def test_a_mistake_is_told_in_one_line(
     assert not logs
 
 
+def test_a_missing_bench_is_told_in_one_line(server: Server, tmp_path: Path) -> None:
+    require_extra("inspect", "inspect_ai")
+    status, output, _ = inspect_eval("sonogauge/u2bench", server, tmp_path)
+    assert status != 0 and "pass -T bench=DIR" in " ".join(output.split()) and "Traceback" not in output
+
+
 def test_private_images_need_a_word_of_the_user(tmp_path: Path) -> None:
     require_extra("inspect", "inspect_ai")
     from inspect_ai._util.error import PrerequisiteError

@@ -17,7 +17,7 @@ from sonogauge.benchmarks.spec import load_spec
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.score.inputs import Sharing
-from sonogauge.score.replies import Reply, ReplySource, join
+from sonogauge.score.replies import Reply, ReplySource, check_ids, join
 from sonogauge.tables import key_of
 
 pytestmark = pytest.mark.part("score strict")
@@ -48,6 +48,11 @@ BAD_ROWS = [
     ([{**_rows()[0], "model": "a"}, {**_rows()[1], "model": "b"}, *_rows()[2:]], "replies of 2 models"),
     ([], "no replies in it"),
 ]
+
+
+def test_an_empty_run_is_told_as_empty(tmp_path: Path) -> None:
+    with pytest.raises(BadInput, match="no replies in it"):
+        check_ids(ReplySource("m", [], "", tmp_path), {}, tmp_path / "bench")
 
 
 @pytest.mark.parametrize(("rows", "line"), BAD_ROWS, ids=[line for _, line in BAD_ROWS])

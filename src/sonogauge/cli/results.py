@@ -217,7 +217,7 @@ def report_command(
         list[Path], typer.Argument(help="One or several scores folders of one benchmark; for a page also a comparison.")
     ],
     format: Annotated[
-        str | None, typer.Option(help="md, csv, latex, json or page; by default page for .html, else md.")
+        str | None, typer.Option(help="md, csv, latex, json or page; by default what --out ends in, else md.")
     ] = None,
     out: Annotated[Path | None, typer.Option(help="File to write; without it the text is printed.")] = None,
     protocol: Annotated[str, typer.Option(help="strict or published.")] = "strict",

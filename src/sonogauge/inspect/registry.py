@@ -34,7 +34,7 @@ DRAWS: Final = 1000
 
 @task
 def benchmark(
-    bench: str,
+    bench: str = "",
     split: str = "test",
     tasks: str | list[str] | None = None,
     scenarios: str | None = None,
@@ -59,7 +59,7 @@ def benchmark(
 def _named(name: str) -> Callable[..., Task]:
     @task(name=name)
     def of_benchmark(
-        bench: str,
+        bench: str = "",
         split: str = "test",
         tasks: str | list[str] | None = None,
         scenarios: str | None = None,
@@ -95,6 +95,8 @@ def _make(
     draws: int,
     allow_upload: bool,
 ) -> Task:
+    if not bench:
+        raise BadInput("no benchmark is named", fix="pass -T bench=DIR, the folder that `sonogauge build` wrote")
     folder = Folder(bench, "benchmark")
     spec = read_spec(folder.path)
     if name is not None and spec.name != name:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import BenchmarkSpec
@@ -14,7 +14,14 @@ from sonogauge.report.cells import View
 from sonogauge.report.formats import FORMATS, render
 from sonogauge.report.load import load_scores, make_scores
 from sonogauge.report.page import DEFAULT_CASES, Gallery, is_comparison, page_data, render_page
+from sonogauge.report.page.data import PROTOCOLS
 from sonogauge.report.view import build_view
+
+# The format of a file by its ending; without one it is a text of tables.
+_ENDINGS: Final = {
+    **dict.fromkeys(("", ".md", ".txt"), "md"),
+    **{".html": "page", ".htm": "page", ".csv": "csv", ".tex": "latex", ".json": "json"},
+}
 
 
 def view_scores(scores: Sequence[Path | str], protocol: str = "strict") -> View:
@@ -59,7 +66,7 @@ def report(
             figures, one folder written by `compare` may stand among them.
         out: file to write the text to, whole or not at all.
         format: md, csv, latex, json (fractions from 0 to 1, the object of `score --json`; a list for several) or page;
-            None = page for an `out` that ends in .html, else md.
+            None = by the ending of `out` (.html = page), md without one.
         protocol: which protocol's numbers to show; a page holds both and shows this one first.
         gallery: how many cases a page shows at most.
         figures: folder for the figures as SVG and PNG (extra `[figures]`).
@@ -67,11 +74,13 @@ def report(
         bench: benchmark folder, if it moved since scoring; for the single answers of a page.
 
     Raises:
-        BadInput: an unknown format, no folder, one that is not of scores, another benchmark or version, a protocol
-            that was not scored, matplotlib missing.
+        BadInput: an unknown format, ending or protocol, no folder, one that is not of scores, another benchmark or
+            version, a protocol that was not scored, matplotlib missing.
     """
-    chosen = format or ("page" if out is not None and Path(out).suffix.lower() in (".html", ".htm") else "md")
+    chosen = format or _format_of(out)
     FORMATS.load(chosen)
+    if protocol not in PROTOCOLS:
+        raise BadInput(f"no protocol '{protocol}'", field="protocol", fix=f"name one of {', '.join(PROTOCOLS)}")
     if gallery < 0:
         raise BadInput(f"{gallery} cases", field="gallery", fix="0 shows none")
     target = None if out is None else Path(out)
@@ -100,6 +109,17 @@ def report(
     if target is not None:
         write_bytes(target, text.encode("utf-8"))
     return text
+
+
+def _format_of(out: Path | str | None) -> str:
+    ending = "" if out is None else Path(out).suffix.lower()
+    if ending not in _ENDINGS:
+        raise BadInput(
+            f"no format goes by the ending '{ending}'",
+            file=str(out),
+            fix=f"name one with --format, or end it in {', '.join(one for one in _ENDINGS if one)}",
+        )
+    return _ENDINGS[ending]
 
 
 def _refuse_folder(target: Path) -> None:

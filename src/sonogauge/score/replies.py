@@ -242,6 +242,8 @@ def check_ids(source: ReplySource, items: Mapping[str, Item], bench: Path) -> No
         BadInput: naming the first offender, its row and what to do.
     """
     file = source.file or source.path
+    if not source.replies:
+        raise BadInput("no replies in it", file=file, fix="a model that has no answer to these tasks leaves none")
     known = sum(reply.item_id in items for reply in source.replies)
     if not known:
         raise BadInput(

@@ -90,6 +90,29 @@ def test_anatomy_counts_the_right_answers(made: Made, data: dict) -> None:
     assert total == [right, len(rows)]
 
 
+def test_single_answers_end_as_their_numbers_say(made: Made) -> None:
+    # Errors are signed: a number far too low is as wrong as one far too high. A text is neither right nor wrong.
+    items = {row["item_id"]: row for row in pq.read_table(made.bench / "items.parquet").to_pylist()}
+    data = page_data([made.bad], gallery=Gallery(cases=10_000))
+    rows = {
+        row["item_id"]: row
+        for row in pq.read_table(made.bad / "score_items.parquet").to_pylist()
+        if row["protocol"] == "strict"
+    }
+    seen = collections.Counter()
+    for one in data["gallery"]["cases"]:
+        (answer,) = one["answers"].values()
+        item, row = items[one["id"]], rows[one["id"]]
+        if item["answer"]["form"] == "text" and not row["reason"]:
+            assert answer["outcome"] == "graded"
+        elif item["answer"]["form"] == "number" and not row["reason"]:
+            span = item["answer"]["high"] - item["answer"]["low"]
+            off = (row["prediction"]["number"] - item["reference"]["number"]) / span
+            assert answer["outcome"] == ("right" if abs(off) <= 0.1 else "wrong")
+            seen[answer["outcome"], off > 0] += 1
+    assert seen["wrong", True] and seen["wrong", False]
+
+
 def test_failures_and_verdicts_are_those_of_the_manifest(made: Made, data: dict) -> None:
     from sonogauge.folders import read_manifest
 

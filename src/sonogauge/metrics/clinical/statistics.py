@@ -190,7 +190,13 @@ def clinical_statistics(
 
 def item_values(counts: dict[str, float]) -> dict[str, float]:
     """Return the per-item values of counts: `fact_f1` (1 where neither text has a fact) and facts and errors."""
-    return {"fact_f1": _f1(counts), **{name: counts[name] for name in _SHOWN}}
+    shown = {name: counts[name] for name in _SHOWN}
+    # Not "correct": of other forms that is the whole answer, here it is a number of facts.
+    return {
+        "fact_f1": _f1(counts),
+        **{name: value for name, value in shown.items() if name != "correct"},
+        "correct_facts": shown["correct"],
+    }
 
 
 def clinical_item(references: Sequence[str], text: str, lexicon: Lexicon | None = None) -> dict[str, float]:

@@ -15,6 +15,8 @@ from sonogauge.report.page.pack import short
 
 # As many as the scorer keeps a confusion matrix for, or a table that a screen can hold.
 MOST_OPTIONS: Final = 40
+# Forms whose answers are measured by degrees; scores made by earlier versions count facts of a text as "correct".
+_GRADED: Final = ("text", "grounded_report")
 _ITEM_COLUMNS: Final = (
     "item_id",
     "task",
@@ -169,11 +171,11 @@ def _answer(row: Mapping[str, Any], item: Item, tolerance: Any) -> Answer:
         outcome = "excluded"
     elif row["reason"]:
         outcome = "failed"
-    elif "correct" in values:
+    elif "correct" in values and item.answer.form not in _GRADED:
         outcome = "right" if values["correct"] >= 1 else "wrong"
     elif "scaled_error" in values:
         allowed = item.answer.tolerance if item.answer.tolerance is not None else tolerance
-        outcome = "right" if allowed is not None and values["scaled_error"] <= allowed else "wrong"
+        outcome = "right" if allowed is not None and abs(values["scaled_error"]) <= allowed else "wrong"
     else:
         outcome = "graded"
     return Answer(outcome, row["reason"] or row["excluded"] or "", row["status"] or "", prediction, values)

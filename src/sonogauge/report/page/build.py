@@ -28,6 +28,7 @@ SCRIPTS: Final = (
     "details.js",
     "board.js",
     "charts.js",
+    "glance.js",
     "answers.js",
     "evidence.js",
     "cases.js",

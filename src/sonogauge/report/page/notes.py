@@ -107,7 +107,7 @@ def limits(board: Board, *, images: bool) -> list[Note]:
     if thin := _thin(scores):
         say(
             "Few patients",
-            f"{len(thin)} data sets rest on fewer than {FEW_GROUPS} groups,",
+            f"{len(thin)} data {'set rests' if len(thin) == 1 else 'sets rest'} on fewer than {FEW_GROUPS} groups,",
             f"too few for a reliable interval: {_few(thin, 12)}.",
         )
     if any(fact.low is not None for one in scores for fact in one.own):
@@ -218,6 +218,8 @@ def _pair(task: str, metric: str, theirs: Fact | None, ours: Fact | None) -> dic
         "metric": metric,
         "published": theirs.value if theirs else None,
         "computed": ours.value if ours else None,
+        "low": ours.low if ours else None,
+        "high": ours.high if ours else None,
         "chance": ours.chance if ours else None,
         "n": ours.n if ours else None,
         "why": "not published" if theirs is None else ours.why_null if ours else "not computed",

@@ -15,18 +15,21 @@ function confusionTable(cell, line) {
   if (!counts) return h("p", { class: "empty" }, `${lineLabel(line)} has no answers here.`);
   const title = `Confusion of ${lineLabel(line)} on ${cell.task} ${cell.dataset}`;
   const table = h("table", { class: "confusion" }, h("caption", { class: "sr" }, title));
-  table.append(h("thead", {}, h("tr", {}, h("td", {}), cell.options.map((one) => h("th", { scope: "col" }, words(one))), h("th", { scope: "col", class: "invalid" }, "no valid answer"), h("th", { scope: "col" }, "n"))));
+  table.append(h("thead", {}, h("tr", {}, h("td", {}), cell.options.map((one) => h("th", { scope: "col" }, words(one))), h("th", { scope: "col", class: "invalid" }, "no valid answer"), h("th", { scope: "col" }, "n"), h("th", { scope: "col" }, "recall"))));
   const body = h("tbody", {});
   cell.options.forEach((option, row) => {
     const total = counts[row].reduce((sum, one) => sum + one, 0);
     body.append(h("tr", {}, h("th", { scope: "row" }, words(option)), counts[row].map((one, column) =>
       h("td", { class: `shade${column === row ? " hit" : ""}${column === cell.options.length ? " invalid" : ""}${one ? "" : " zero"}`, "--k": total ? (one / total).toFixed(3) : "0" }, one || "·")),
-      h("td", { class: "sum" }, total)));
+      h("td", { class: "sum" }, total), h("td", { class: "sum" }, total ? `${digits(counts[row][row] / total, "percent")} %` : DASH)));
   });
+  const read = cell.options.map((_, column) => counts.reduce((sum, row) => sum + row[column], 0));
+  const all = counts.flat().reduce((sum, one) => sum + one, 0);
+  body.append(h("tr", { class: "foot" }, h("th", { scope: "row" }, "read as"), read.map((one) => h("td", { class: "sum" }, one)), h("td", { class: "sum" }, all - read.reduce((sum, one) => sum + one, 0)), h("td", { class: "sum" }, all), h("td", {})));
+  body.append(h("tr", { class: "foot" }, h("th", { scope: "row" }, "precision"), read.map((one, place) => h("td", { class: "sum" }, one ? `${digits(counts[place][place] / one, "percent")} %` : DASH)), h("td", {}), h("td", {}), h("td", {})));
   table.append(body);
   const right = counts.reduce((sum, row, place) => sum + row[place], 0);
-  const all = counts.flat().reduce((sum, one) => sum + one, 0);
-  return [h("p", { class: "hint" }, "Rows: reference. Columns: what was read from the reply. Shading: share of the row."), scroller(title, table), h("p", { class: "hint" }, `${right} of ${all} right${all ? ` (${digits(right / all, "percent")} %)` : ""}; ${counts.reduce((sum, row) => sum + row[cell.options.length], 0)} without a valid answer.`)];
+  return [h("p", { class: "hint" }, "Rows: reference. Columns: what was read from the reply. Shading: share of the row. Recall: share of a row that is right, which for two classes is sensitivity and specificity; precision: share of a column that is right."), scroller(title, table), h("p", { class: "hint" }, `${right} of ${all} right${all ? ` (${digits(right / all, "percent")} %)` : ""}; ${counts.reduce((sum, row) => sum + row[cell.options.length], 0)} without a valid answer.`)];
 }
 
 // Bias and 95 % limits of agreement: mean difference ± 1.96 standard deviations (Bland and Altman 1986).
@@ -35,6 +38,39 @@ function agreement(pairs) {
   const bias = gaps.reduce((sum, one) => sum + one, 0) / gaps.length;
   const spread = gaps.length > 1 ? Math.sqrt(gaps.reduce((sum, one) => sum + (one - bias) ** 2, 0) / (gaps.length - 1)) : null;
   return { bias, spread, low: spread === null ? null : bias - 1.96 * spread, high: spread === null ? null : bias + 1.96 * spread };
+}
+
+const chartBox = (title, width, height, kids) => h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": title }, s("svg", { class: "chart", role: "img", "aria-label": title, viewBox: `0 0 ${width} ${height}`, width, height }, kids));
+
+// Differences against the reference, with bias and limits: the plot of Bland and Altman where one side is the reference.
+function gapPlot(cell, line, pairs, found, width, height) {
+  const [left, bottom, top, right] = [58, 44, 22, 72];
+  const gaps = pairs.map(([reference, one]) => one - reference);
+  const lines = [["bias", found.bias, "bias"], ...(!found.spread ? [] : [["limit", found.low, "lower limit"], ["limit", found.high, "upper limit"]])];
+  const ys = [0, ...gaps, ...lines.map(([, value]) => value)];
+  const room = (Math.max(...ys) - Math.min(...ys) || 1) * 0.06;
+  const [low, high] = [Math.min(...ys) - room, Math.max(...ys) + room];
+  const references = pairs.map(([reference]) => reference);
+  const [least, most] = [Math.min(...references), Math.max(...references)];
+  const span = most - least || 1;
+  const x = (value) => left + 8 + ((value - least) / span) * (width - left - right - 16);
+  const y = (value) => height - bottom - ((value - low) / (high - low)) * (height - bottom - top);
+  const title = `Differences of ${lineLabel(line)} from the reference on ${cell.task} ${cell.dataset}`;
+  const unitText = cell.unit ? ` (${cell.unit})` : "";
+  const kids = [s("title", {}, title)];
+  for (const tick of ticks(low, high, 6).filter((value) => value <= high)) kids.push(s("line", { class: tick === 0 ? "zero" : "grid", x1: left, x2: width - right, y1: y(tick), y2: y(tick) }), s("text", { class: "tick", x: left - 8, y: y(tick) + 4, "text-anchor": "end" }, (tick > 0 ? "+" : "") + plainTick(tick)));
+  for (const tick of ticks(least, most, 5).filter((value) => value <= most)) kids.push(s("text", { class: "tick", x: x(tick), y: height - bottom + 16, "text-anchor": "middle" }, plainTick(tick)));
+  // Names that would lie on each other move apart.
+  let last = Infinity;
+  for (const [kind, value, name] of lines.sort((a, b) => a[1] - b[1])) {
+    const at = Math.min(y(value) + 4, last - 13);
+    last = at;
+    kids.push(s("line", { class: kind, x1: left, x2: width - right, y1: y(value), y2: y(value) }), s("text", { class: "tick", x: width - right + 6, y: at }, name));
+  }
+  pairs.forEach(([reference, one]) => kids.push(s("circle", { class: "gap", cx: x(reference).toFixed(1), cy: y(one - reference).toFixed(1), r: 3 })));
+  kids.push(s("text", { class: "axis", x: (left + width - right) / 2, y: height - 8, "text-anchor": "middle" }, `reference${unitText}`));
+  kids.push(s("text", { class: "axis", x: 14, y: height / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${height / 2})` }, `prediction − reference${unitText}`));
+  return chartBox(title, width, height, kids);
 }
 
 const near = (value) => Number(value.toPrecision(3)).toString().replace("-", "\u2212");
@@ -48,8 +84,11 @@ function scatter(cell, line, width) {
   const found = agreement(pairs);
   const side = Math.min(width, 520);
   const [left, bottom, top] = [52, 44, 10];
-  const low = cell.low ?? Math.min(...pairs.flat());
-  const high = cell.high ?? Math.max(...pairs.flat());
+  const references = pairs.map(([reference]) => reference);
+  // A reference outside the declared range widens the picture; a prediction there is drawn at its edge.
+  const low = cell.low === null ? Math.min(...pairs.flat()) : Math.min(cell.low, ...references);
+  const high = cell.high === null ? Math.max(...pairs.flat()) : Math.max(cell.high, ...references);
+  const strays = references.filter((one) => (cell.low !== null && one < cell.low) || (cell.high !== null && one > cell.high)).length;
   const outside = pairs.filter(([, one]) => one < low || one > high).length;
   const span = high - low || 1;
   const clip = (value) => Math.max(low, Math.min(high, value));
@@ -74,14 +113,15 @@ function scatter(cell, line, width) {
   kids.push(s("text", { class: "axis", x: (left + side) / 2, y: side - 8, "text-anchor": "middle" }, `reference${unitText}`));
   kids.push(s("text", { class: "axis", x: 14, y: side / 2, "text-anchor": "middle", transform: `rotate(-90 14 ${side / 2})` }, `prediction${unitText}`));
   return [
-    h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": title }, s("svg", { class: "chart", role: "img", "aria-label": title, viewBox: `0 0 ${side} ${side}`, width: side, height: side }, kids.filter(Boolean))),
+    h("div", { class: "pair" }, chartBox(title, side, side, kids.filter(Boolean)), gapPlot(cell, line, pairs, found, Math.min(width, 560), side)),
     h("dl", { class: "stats" },
       h("div", {}, h("dt", {}, "Pairs"), h("dd", {}, `${pairs.length} of ${cell.reference.length}`)),
       h("div", {}, h("dt", {}, "Bias, prediction − reference"), h("dd", {}, `${near(found.bias)} ${cell.unit}`)),
       h("div", {}, h("dt", {}, "Limits of agreement, 95 %"), h("dd", {}, found.low === null ? DASH : `${near(found.low)} to ${near(found.high)} ${cell.unit}`)),
       h("div", {}, h("dt", {}, "Without a number"), h("dd", {}, missing)),
-      h("div", {}, h("dt", {}, "Outside the range, drawn at its edge"), h("dd", {}, outside))),
-    h("p", { class: "hint" }, "Solid: equal to the reference. Coloured: bias. Dashed: mean difference ± 1.96 standard deviations. Pairs of one patient are not independent, so the limits are a description, not an interval."),
+      h("div", {}, h("dt", {}, "Predictions beyond the picture, drawn at its edge"), h("dd", {}, outside)),
+      strays ? h("div", {}, h("dt", {}, `References outside the declared ${plainTick(cell.low)} to ${plainTick(cell.high)} ${cell.unit}`), h("dd", {}, strays)) : null),
+    h("p", { class: "hint" }, "Left: predictions; grey: equal to the reference. Right: their differences, the grey line at none. Coloured: bias. Dashed: mean difference ± 1.96 standard deviations. Pairs of one patient are not independent, so the limits are a description, not an interval."),
   ];
 }
 
@@ -109,6 +149,14 @@ function drawAnswers(panel) {
   }
   panel.replaceChildren(...parts);
 }
+
+// How a request ended, why an item counts nowhere, and what was said where nothing can be measured.
+const STATES = {
+  excluded: { error: "reference is faulty", null: "reference says: cannot be measured", absent: "no reference" },
+  request: { ok: "request answered", truncated: "request cut off", error: "request failed", missing: "no reply" },
+  abstention: { null: "says so: right", number: "gives a number: wrong" },
+};
+const stateName = (kind, name) => STATES[kind][name] || `${REASONS[name] || name.replaceAll("_", " ")}${kind === "abstention" ? ": wrong" : ""}`;
 
 const REASONS = {
   empty: "empty reply", refusal_insufficient: "says the image is not enough", refusal_policy: "refuses by policy", none: "names no option",
@@ -140,17 +188,22 @@ function drawFailures(panel) {
     const own = fact(line, code, task(code).headline);
     return own && own.n ? { fact: own, quality: (own.valid ?? own.n) / own.n, text: `${own.valid ?? own.n}/${own.n}` } : null;
   })));
-  const other = (title, hint, rowsOf) => {
-    const lines = data.scores.flatMap(rowsOf);
-    parts.push(h("section", {}, h("h2", {}, title), h("p", { class: "hint" }, hint), lines.length
-      ? scroller(title, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["Model", "What", "State", "Items"].map((one, place) => h("th", { scope: "col", class: place === 3 ? "r" : "" }, one)))), h("tbody", {}, lines.map((line) => h("tr", {}, line.map((one, place) => h(place ? "td" : "th", place ? { class: place === 3 ? "r" : "" } : { scope: "row" }, one)))))))
+  // A row for each model, a column for each state; countsOf gives [state, count] pairs.
+  const matrix = (title, hint, countsOf) => {
+    const held = data.scores.map((one) => [one.label, new Map(countsOf(one).filter(([, count]) => count))]);
+    const states = [...new Set(held.flatMap(([, found]) => [...found.keys()]))];
+    parts.push(h("section", {}, h("h2", {}, title), h("p", { class: "hint" }, hint), states.length
+      ? scroller(title, h("table", { class: "plain" }, h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Model"), states.map((one) => h("th", { scope: "col", class: "r" }, one)))),
+          h("tbody", {}, held.map(([label, found]) => h("tr", {}, h("th", { scope: "row" }, modelName(label)), states.map((one) => h("td", { class: "r" }, found.get(one) || "\u00b7")))))))
       : h("p", { class: "empty" }, "None.")));
   };
-  other("Abstention", "Items whose reference is \u201ccannot be measured\u201d: right if the model says so. Never part of an error metric.", (one) =>
-    Object.entries(one.abstention || {}).flatMap(([where, found]) => (typeof found === "object" ? Object.entries(found).map(([kind, count]) => [one.label, where, kind, count]) : [[one.label, where, "", found]])));
-  other("Left out, and how requests ended", "Excluded items count nowhere.", (one) => [
-    ...Object.entries(one.excluded || {}).filter(([, count]) => count).map(([kind, count]) => [one.label, "excluded", kind, count]),
-    ...Object.entries(one.statuses || {}).filter(([, count]) => count).map(([kind, count]) => [one.label, "request", kind, count])]);
+  if (data.scores.some((one) => Object.keys(one.abstention || {}).length)) {
+    matrix("Where nothing can be measured", "Items whose reference is \u201ccannot be measured\u201d: right if the model says so. Never part of an error metric.", (one) =>
+      Object.entries(one.abstention || {}).flatMap(([where, found]) => Object.entries(found).map(([kind, count]) => [`${where}: ${stateName("abstention", kind)}`, count])));
+  }
+  matrix("How requests ended, and what counts nowhere", "Items whose reference cannot be used are left out of every number above.", (one) => [
+    ...Object.entries(one.statuses || {}).map(([kind, count]) => [stateName("request", kind), count]),
+    ...Object.entries(one.excluded || {}).map(([kind, count]) => [`left out: ${stateName("excluded", kind)}`, count])]);
   panel.replaceChildren(...parts);
 }
 
@@ -176,5 +229,5 @@ function drawRecipe(panel) {
   const table = h("table", { class: "plain recipes" }, h("thead", {}, h("tr", {}, ["Tasks", "Metrics", "Signature, after the metric"].map((one) => h("th", { scope: "col" }, one)))),
     h("tbody", {}, [...sets].map(([signature, found]) => h("tr", {}, h("td", {}, [...found.tasks].join(", ")), h("td", {}, [...found.metrics].join(", ")), h("td", {}, code(signature))))));
   panel.replaceChildren(h("section", {}, h("h2", {}, "Manifests"), h("p", { class: "hint" }, "What each scores folder was made from, by content. The same inputs and parameters give the same numbers."), parts),
-    h("section", {}, h("h2", {}, "Signatures"), scroller("Signatures", table)));
+    h("section", {}, h("h2", {}, "Signatures"), h("p", { class: "hint" }, "What was chosen for each number: protocol, benchmark and version, parser, how parts are put together, interval, draws, seed, software. Two numbers compare where these agree."), h("details", {}, h("summary", {}, `${sets.size} signatures`), scroller("Signatures", table))));
 }

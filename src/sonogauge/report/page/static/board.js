@@ -2,9 +2,11 @@
 const board = { sort: null, descending: true, text: "", kinds: new Set(), group: "" };
 
 function boardColumns() {
-  const totals = data.composites.map((one) => ({ task: "", metric: one.name, title: one.name, hint: one.title, down: false }));
+  const totals = data.composites.map((one) => ({ task: "", metric: one.name, title: one.title, hint: one.formula, down: false }));
   const tasks = data.tasks.map((one) => ({ task: one.code, metric: one.headline, title: one.code, hint: `${one.title}: ${metricName(one.headline)}` }));
-  const columns = [...totals, ...tasks].map((column) => {
+  // The main total and its skill in front; other totals are variants of it and stand behind the tasks.
+  const [front, back] = [totals.filter((one, place) => !place || composite(one.metric).skill), totals.filter((one, place) => place && !composite(one.metric).skill)];
+  const columns = [...front, ...tasks, ...back].map((column) => {
     const facts = data.lines.map((_, line) => fact(line, column.task, column.metric));
     const held = facts.filter((one) => one && one.value !== null);
     const values = held.map((one) => one.value);
@@ -14,7 +16,10 @@ function boardColumns() {
     const ends = held.flatMap((one) => [one.low, one.high]).filter((value) => value !== null);
     const low = Math.max(least - room, Math.min(least, ...ends));
     const high = Math.min(most + room, Math.max(most, ...ends));
-    return { ...column, facts, down: held.some((one) => one.down), low, high, empty: facts.every((one) => !one) };
+    const counted = [...new Set(held.filter((one) => data.lines[one.line].kind !== "published" && one.n !== null).map((one) => one.n))].sort((a, b) => a - b);
+    const share = column.task && unit(column.metric, column.task).startsWith("percent") ? "%" : "";
+    const n = counted.length ? `n ${counted[0]}${counted.length > 1 ? `\u2013${counted[counted.length - 1]}` : ""}` : "";
+    return { ...column, under: [share, n].filter(Boolean).join(" · "), facts, down: held.some((one) => one.down), low, high, empty: facts.every((one) => !one) };
   });
   return columns.filter((column) => !column.empty);
 }
@@ -50,7 +55,7 @@ function numberCell(one, column, notes, line) {
       "button", { type: "button", class: "num", tabindex: -1, "aria-label": spoken.filter(Boolean).join(", "), onclick: (event) => openDetails(one, event.currentTarget) },
       h("span", { class: "value" }, glyph && h("i", { class: `mark ${judged.word.split(" ")[0]}`, title: meaning }, glyph), number(one.value, one.metric, one.task, false), marks.length ? h("sup", {}, marks.sort((a, b) => a - b).join(",")) : null),
       one.value === null ? null : bar(one, column, published),
-      published ? null : one.low === null || one.value === null ? h("small", {}, "no interval") : h("small", {}, interval(one).replace(" %", "")),
+      published || one.value === null ? null : one.low === null ? h("small", {}, "no interval") : h("small", {}, interval(one).replace(" %", "")),
     ),
   );
 }
@@ -69,7 +74,7 @@ function sortedLines(lines, columns) {
   });
 }
 
-function header(title, key, hint, down) {
+function header(title, key, hint, down, under) {
   const active = board.sort === key;
   const order = active ? (board.descending !== (down && key !== "model") ? "descending" : "ascending") : "none";
   return h(
@@ -84,6 +89,7 @@ function header(title, key, hint, down) {
         document.querySelector(`#leaderboard [data-key="${CSS.escape(key)}"]`).focus();
       },
     }, modelName(title), down ? " ↓" : "", h("span", { class: "order", "aria-hidden": "true" }, active ? (board.descending ? "▾" : "▴") : "")),
+    under ? h("small", { class: "under" }, under) : null,
   );
 }
 
@@ -93,7 +99,7 @@ function drawBoardTable() {
   const notes = new Map();
   const wanted = board.text.trim().toLowerCase();
   const table = h("table", { class: "board" }, h("caption", { class: "sr" }, `Leaderboard under the ${state.protocol} protocol`));
-  table.append(h("thead", {}, h("tr", {}, header("Model", "model", "Name of the model", false), columns.map((one) => header(one.title, `${one.task}/${one.metric}`, one.hint, one.down)))));
+  table.append(h("thead", {}, h("tr", {}, header("Model", "model", "Name of the model", false), columns.map((one) => header(one.title, `${one.task}/${one.metric}`, one.hint, one.down, one.under)))));
   let shown = 0;
   for (const [kind, title] of Object.entries(KINDS)) {
     const lines = data.lines
@@ -118,6 +124,8 @@ function drawBoardTable() {
   const box = document.getElementById("leaderboard");
   box.replaceChildren(
     shown ? scroller("Leaderboard", roving(table)) : h("p", { class: "empty" }, "No row fits these filters."),
+    h("p", { class: "hint keyline" }, data.tasks.filter((one) => columns.some((column) => column.task === one.code)).map((one) => h("span", {}, h("b", {}, one.code), ` ${one.title}, ${metricName(one.headline)}`))),
+    ...(data.lines.some((one) => one.kind === "published" && one.variant === "paper") ? [h("p", { class: "hint" }, "[paper]: as printed in the paper; the same name without it: as on the public leaderboard, which can differ.")] : []),
     ...(notes.size ? [h("ol", { class: "notes" }, [...notes.keys()].map((note) => h("li", {}, note)))] : []),
   );
   document.getElementById("board-count").textContent = `${shown} rows, ${state.protocol} protocol`;
@@ -143,8 +151,8 @@ function boardFilters() {
 
 function totalsBlock() {
   return h("div", { class: "formulas" }, data.composites.map((one) => h("div", {},
-    h("h3", {}, one.name),
-    h("p", {}, one.title === one.name ? "" : `${one.title}. `, h("code", {}, one.formula)),
+    h("h3", {}, one.title, one.title === one.name ? "" : h("small", { class: "mono" }, ` ${one.name}`)),
+    h("p", {}, h("code", {}, one.formula)),
     one.weights.length ? h("p", { class: "hint" }, `Weights: ${one.weights.map(([code, weight]) => `${code} ${weight}`).join(", ")}`) : null,
     h("p", { class: "hint" }, scoredLines().map((line) => {
       const own = fact(line, "", one.name);
@@ -210,11 +218,13 @@ function determinableTotals() {
   return [h("h3", {}, "By what one image can tell"), heat("Totals by what one image can tell", rowsOf.map((one, place) => [place, ""]), lines, (place, line) => {
     const own = fact(line, "", rowsOf[place].name, "", rowsOf[place].part);
     return own ? { fact: own, quality: own.value === null ? 0 : quality(own), text: number(own.value, own.metric, ""), small: own.value === null ? "" : interval(own) } : null;
-  }, (place) => [h("b", {}, rowsOf[place].key), ` ${rowsOf[place].title}`])];
+  }, (place) => [h("b", {}, metricName(rowsOf[place].key)), ` ${rowsOf[place].title}`])];
 }
 
 function heatMaps() {
-  const lines = data.lines.map((one, line) => [one, line]).filter(([one]) => one.kind !== "published").map(([, line]) => line);
+  // A baseline that has no answer of these forms has no column.
+  const held = (line) => data.tasks.some((one) => (fact(line, one.code, one.headline) || { value: null }).value !== null);
+  const lines = data.lines.map((one, line) => [one, line]).filter(([one, line]) => one.kind !== "published" && (one.kind !== "baseline" || held(line))).map(([, line]) => line);
   const tasks = heat("Tasks by model", data.tasks.map((one) => [one.code, one.title]), lines, (code, line) => {
     const own = fact(line, code, task(code).headline);
     return own && own.value !== null ? { fact: own, quality: quality(own), text: number(own.value, own.metric, code, false) } : null;
@@ -231,25 +241,28 @@ function randomBlock() {
   const found = data.random;
   if (!found) return null;
   const shownValue = (one, value) => (value === null ? h("span", { title: one.why }, DASH) : number(value, one.metric, one.task));
-  const table = h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["", "Published", "Computed here", "Chance, exact", "n here"].map((one, place) => h("th", { scope: "col", class: place ? "r" : "" }, one)))));
+  const table = h("table", { class: "plain" }, h("thead", {}, h("tr", {}, ["", "Published", "Computed here", "95 % interval", "Chance, exact", "n here"].map((one, place) => h("th", { scope: "col", class: place ? "r" : "" }, one)))));
   table.append(h("tbody", {}, found.rows.map((one) => h("tr", {},
-    h("th", { scope: "row" }, one.task ? `${one.task} ${metricName(one.metric)}` : one.metric),
-    h("td", { class: "r" }, shownValue(one, one.published)), h("td", { class: "r" }, shownValue(one, one.computed)),
+    h("th", { scope: "row" }, one.task ? `${one.task} ${metricName(one.metric)}` : metricName(one.metric)),
+    h("td", { class: "r" }, shownValue(one, one.published)), h("td", { class: "r" }, shownValue(one, one.computed)), h("td", { class: "r" }, one.low === null ? (one.computed === null ? "" : "none") : interval(one)),
     h("td", { class: "r" }, one.chance === null ? "" : number(one.chance, one.metric, one.task)), h("td", { class: "r" }, one.n ?? "")))));
   return h("section", { id: "random" },
     h("h2", {}, "Two random rows, and why they differ"),
     h("p", {}, `"${found.label}" is a published row; "random" was computed here on the same items as the models. Guessing is the floor of every table, so both are shown.`),
     scroller("Random rows", table),
-    found.shared ? h("p", {}, `Over the tasks that both have (${found.shared.tasks.join(", ")}; weights scaled to 1), ${found.shared.name} is `, h("b", {}, digits(found.shared.published, "total")), " published and ", h("b", {}, digits(found.shared.computed, "total")), " here.") : null,
+    found.shared ? h("p", {}, `Over the tasks that both have (${found.shared.tasks.join(", ")}; weights scaled to 1), ${metricName(found.shared.name)} is `, h("b", {}, digits(found.shared.published, "total")), " published and ", h("b", {}, digits(found.shared.computed, "total")), " here.") : null,
     h("ul", { class: "causes" }, found.causes.map((one) => h("li", {}, one))));
 }
 
 function drawBoard(panel) {
   const judged = state.protocol === "strict" && Object.keys(data.verdicts).length;
+  const first = h("section", { id: "glance" });
+  drawGlance(first, panel);
   panel.replaceChildren(
+    first,
     h("section", {},
       h("h2", {}, "Leaderboard"),
-      h("p", { class: "hint" }, "Line = 95 % interval, dot = value, on one scale for each column; percent where the metric is a share. Arrow keys go from number to number, Enter opens what stands behind it."),
+      h("p", { class: "hint" }, "Line = 95 % interval, dot = value, on one scale for each column; n = items, failed replies included. Arrow keys go from number to number, Enter opens what stands behind it."),
       judged ? h("p", { class: "hint legend" }, h("span", {}, "Against the best baseline that does not look at the image:"), Object.entries(VERDICTS).map(([word, [glyph]]) => h("span", {}, h("i", { class: `mark ${word.split(" ")[0]}` }, glyph), word))) : null,
       boardFilters(),
       h("div", { id: "leaderboard" })),

@@ -16,6 +16,14 @@ function fits(one) {
   return answersOf(one).some(([, answer]) => (!cases.outcome || answer.outcome === cases.outcome) && (!cases.reason || (answer.outcome === "failed" && answer.reason === cases.reason)));
 }
 
+// What an answer that is measured by degrees came to: its judged score, else the overlap of words.
+const DEGREES = ["judge_score", "set_score", "text_match", "iou", "rouge_l"];
+function degree(answer) {
+  if (answer.iou !== undefined) return iouOf(answer);
+  const name = DEGREES.find((one) => answer.values[one] !== undefined);
+  return name ? `${metricName(name)} ${digits(answer.values[name], "plain")}` : OUTCOMES.graded;
+}
+
 const chip = (outcome, text) => h("span", { class: `chip ${outcome}` }, text || OUTCOMES[outcome] || outcome);
 
 // A picture that is not there says so, with the case's id.
@@ -30,12 +38,13 @@ function picture(caseId, alt) {
 
 function card(one, place) {
   const counts = {};
-  for (const [, answer] of answersOf(one)) counts[answer.outcome] = (counts[answer.outcome] || 0) + 1;
+  const degrees = answersOf(one).filter(([, answer]) => answer.outcome === "graded").map(([, answer]) => degree(answer));
+  for (const [, answer] of answersOf(one)) if (answer.outcome !== "graded") counts[answer.outcome] = (counts[answer.outcome] || 0) + 1;
   const many = Object.keys(one.answers).length > 1;
   return h("li", {}, h("button", { type: "button", class: "card", "data-case": one.id, onclick: (event) => openCase(place, event.currentTarget) },
     h("span", { class: "thumb" }, one.images.length ? picture(one.images[0].case, "") : h("span", { class: "nopicture" }, "no image")),
     h("span", { class: "cardtext" }, h("b", {}, words(one.id)), h("span", { class: "one" }, words(one.reference || one.state)),
-      h("span", { class: "chips" }, Object.entries(counts).map(([outcome, count]) => chip(outcome, many ? `${count} ${OUTCOMES[outcome]}` : OUTCOMES[outcome])), one.disagree ? chip("disagree", "models disagree") : null, [...new Set(answersOf(one).flatMap(([, answer]) => answer.kinds || []))].map((kind) => chip("kind", KIND_NAMES[kind]))))));
+      h("span", { class: "chips" }, Object.entries(counts).map(([outcome, count]) => chip(outcome, many ? `${count} ${OUTCOMES[outcome]}` : OUTCOMES[outcome])), degrees.slice(0, 3).map((text) => chip("graded", text)), one.disagree ? chip("disagree", "models disagree") : null, [...new Set(answersOf(one).flatMap(([, answer]) => answer.kinds || []))].map((kind) => chip("kind", KIND_NAMES[kind]))))));
 }
 
 function drawGrid() {
@@ -70,7 +79,7 @@ function drawCases(panel) {
       select("Outcome", [["", "all"], ...held(everyAnswer((answer) => answer.outcome)).map((one) => [one, OUTCOMES[one]])], cases.outcome, change("outcome")),
       reasons.length ? select("Reason", [["", "any reason"], ...reasons.map((one) => [one, one.replaceAll("_", " ")])], cases.reason, change("reason")) : null,
       gallery.kinds.length ? select("Kind of error", [["", "all"], ...kindOptions()], cases.kind, change("kind")) : null,
-      select("Determinable", [["", "all"], ...held((one) => [one.determinable]).map((one) => [one, one])], cases.determinable, change("determinable")),
+      select("One image can tell", [["", "all"], ...held((one) => [one.determinable]).map((one) => [one, one])], cases.determinable, change("determinable")),
       lines.length > 1 ? h("fieldset", { class: "checks" }, h("legend", {}, "Models"), h("label", {}, h("input", { type: "checkbox", id: "disagree", checked: cases.disagree, onchange: (event) => { cases.disagree = event.target.checked; drawGrid(); } }), "disagree")) : null,
       h("p", { class: "hint", id: "case-count", role: "status" })),
     h("ul", { class: "cards", id: "grid" }),
@@ -131,35 +140,58 @@ function figure(one) {
   cited.draw = draw;
   shownFirst.addEventListener("error", () => frame.replaceChildren(picture(first.case, "").tagName === "IMG" ? h("span", { class: "nopicture" }, h("b", {}, first.case), h("span", {}, "the thumbnail cannot be shown: its data are broken")) : picture(first.case, "")));
   draw();
+  const drawn = new Set();
+  if (one.shapes.length || (one.form === "place" && one.places.length)) drawn.add("reference");
+  if (Object.values(one.answers).some((answer) => answer.shapes || answer.places)) drawn.add("prediction");
+  if (((pictures[first.case] || {}).shapes || []).length) drawn.add("annotation");
+  const key = [["reference", "reference"], ["prediction", "prediction"], ["annotation", "case"]].filter(([name]) => drawn.has(name));
   const toggle = (name, text) => h("label", {}, h("input", { type: "checkbox", checked: cases[name], onchange: (event) => { cases[name] = event.target.checked; draw(); } }), text);
-  const drawable = one.form === "place" || one.shapes.length || ((pictures[first.case] || {}).shapes || []).length || Object.values(one.answers).some((answer) => answer.shapes);
+  const drawable = one.form === "place" || drawn.size;
   return h("figure", {},
     frame,
     one.images.slice(1).map((each) => h("div", { class: "frame more" }, picture(each.case, `Image of case ${each.case}`))),
     h("figcaption", {}, words(first.case), first.frame !== null ? ` · frame ${first.frame}` : "", one.images.length > 1 ? ` and ${one.images.length - 1} more` : "", (pictures[first.case] || {}).source ? ` · ${pictures[first.case].source}` : ""),
     drawable && pictures[first.case] && pictures[first.case].src
       ? h("fieldset", { class: "checks overlays" }, h("legend", {}, "Overlays"),
-          one.form === "place" ? toggle("grid", "places") : null, toggle("overlays", "annotations"),
-          lines.length > 1 ? select("Prediction of", lines.map((each) => [each, lineLabel(each)]), line, (value) => { line = value; draw(); }) : null,
-          h("p", { class: "hint key" }, h("i", { class: "swatch reference" }), " reference ", h("i", { class: "swatch prediction" }), " prediction ", h("i", { class: "swatch case" }), " annotation"))
+          one.form === "place" ? toggle("grid", "places") : null, drawn.has("annotation") || one.form !== "place" ? toggle("overlays", one.form === "place" || !drawn.has("prediction") ? "annotations" : "outlines") : null,
+          lines.length > 1 && drawn.has("prediction") ? select("Prediction of", lines.map((each) => [each, lineLabel(each)]), line, (value) => { line = value; draw(); }) : null,
+          h("p", { class: "hint key" }, key.map(([name, css]) => [h("i", { class: `swatch ${css}` }), name === "annotation" ? " annotation of the data set " : ` ${name} `])))
       : null,
     scored);
 }
 
+// The values that scoring counted, as a reader writes them.
+function countsOf(one, answer) {
+  const { reference_facts: facts, reply_facts: told, correct, correct_facts: right = correct, fact_f1: f1, iou, scaled_error: scaled, absolute_error: off, ...rest } = answer.values;
+  const found = [];
+  const plain = (value) => (Number.isInteger(value) ? String(value) : digits(value, "plain"));
+  if (off !== undefined) found.push(`off by ${near(off)} ${one.unit}`.trim() + (scaled === undefined ? "" : `, ${digits(Math.abs(scaled), "percent")} % of the range`));
+  else if (scaled !== undefined) found.push(`off by ${digits(Math.abs(scaled), "percent")} % of the range`);
+  if (facts !== undefined) {
+    found.push(`${right} of ${facts} facts of the reference right, ${told} facts told, fact F1 ${plain(f1)}`);
+    // Of many kinds of fault only those that happened.
+    const faults = Object.entries(rest).filter(([name, value]) => /_errors$|^hallucinated$|^missed$|^sections_missing$/.test(name) && value);
+    found.push(...faults.map(([name, value]) => `${metricName(name)} ${value}`));
+  }
+  const others = Object.entries(rest).filter(([name]) => !/^correct|^error_/.test(name) && !(facts !== undefined && /_errors$|^hallucinated$|^missed$|^sections_missing$/.test(name)));
+  return [...found, ...others.map(([name, value]) => `${metricName(name)} ${plain(value)}`)];
+}
+
 function answerBlock(one, line, answer) {
-  const graded = Object.entries(answer.values).filter(([name]) => !name.startsWith("correct") && !name.startsWith("error_")).map(([name, value]) => `${metricName(name)} ${value}`);
+  const graded = countsOf(one, answer);
   return h("article", { class: "answer" },
-    h("h3", {}, modelName(lineLabel(line)), " ", chip(answer.outcome), kindChips(answer)),
+    h("h3", {}, modelName(lineLabel(line)), " ", chip(answer.outcome, answer.outcome === "graded" ? degree(answer) : ""), kindChips(answer)),
     h("dl", { class: "pairs" },
       h("div", {}, h("dt", {}, "Read as"), h("dd", {}, answer.sentences ? sentenceList(answer.sentences, line, `Sentences of ${lineLabel(line)}`) : answer.prediction ? words(answer.prediction) : DASH)),
       answer.reason ? h("div", {}, h("dt", {}, "Reason"), h("dd", {}, `${answer.reason.replaceAll("_", " ")}${REASONS[answer.reason] ? `: ${REASONS[answer.reason]}` : ""}`)) : null,
       answer.status && answer.status !== "ok" ? h("div", {}, h("dt", {}, "Request"), h("dd", {}, answer.status)) : null,
       iouOf(answer) ? h("div", {}, h("dt", {}, "Pixels"), h("dd", { class: "strong" }, iouOf(answer))) : null,
-      graded.length ? h("div", {}, h("dt", {}, "Counts"), h("dd", {}, graded.join(", "))) : null),
+      graded.length ? h("div", {}, h("dt", {}, "Counts"), h("dd", {}, graded.join("; "))) : null),
     answer.reply === undefined
       ? h("p", { class: "hint" }, "The reply itself is not in this page.")
       : h("pre", { class: "reply", dir: "auto", tabindex: 0, role: "region", "aria-label": `Reply of ${lineLabel(line)}` }, visible(answer.reply) || "(empty)"),
     answer.cut ? h("p", { class: "hint" }, `Shortened: ${answer.cut} more characters stand in the run folder.`) : null,
+    factTable(answer.facts, lineLabel(line)),
     traceBlock(answer.trace, line));
 }
 
@@ -176,14 +208,14 @@ function openCase(place, from) {
       figure(one),
       h("div", {},
         h("p", { class: "lead" }, `${one.task} ${task(one.task).title} · ${one.dataset}`),
+        h("details", { open: Object.keys(one.answers).length < 3 }, h("summary", {}, "Question"), h("p", { class: "question", dir: "auto", tabindex: 0, role: "region", "aria-label": "Question" }, visible(one.question))),
         h("dl", { class: "pairs" },
-          h("div", {}, h("dt", {}, "Reference"), h("dd", { class: one.sentences.length ? "" : "strong" }, one.sentences.length ? sentenceList(one.sentences, "", "Sentences of the reference") : one.reference ? words(one.reference) : `none (${one.state})`)),
           one.options.length ? h("div", {}, h("dt", {}, "Options"), h("dd", {}, one.options.map((option) => h("span", { class: "option" }, words(option))))) : null,
           one.range ? h("div", {}, h("dt", {}, "Range"), h("dd", {}, `${one.range[0]} to ${one.range[1]} ${one.unit}`)) : null,
-          h("div", {}, h("dt", {}, "Determinable"), h("dd", {}, one.determinable)),
+          h("div", {}, h("dt", {}, "Reference"), h("dd", { class: one.sentences.length ? "" : "strong" }, one.sentences.length ? sentenceList(one.sentences, "", "Sentences of the reference") : one.reference ? words(one.reference) : `none (${one.state})`)),
+          h("div", {}, h("dt", {}, "One image can tell"), h("dd", {}, one.determinable)),
           one.anatomy ? h("div", {}, h("dt", {}, "Anatomy"), h("dd", {}, one.anatomy)) : null,
           one.prompt ? h("div", {}, h("dt", {}, "Prompt"), h("dd", {}, code(one.prompt))) : null),
-        h("details", { open: Object.keys(one.answers).length < 3 }, h("summary", {}, "Question"), h("p", { class: "question", dir: "auto" }, visible(one.question))),
         Object.entries(one.answers).map(([line, answer]) => answerBlock(one, line, answer)))));
   if (!caseBox.open) caseBox.showModal();
   caseBox.scrollTop = 0;

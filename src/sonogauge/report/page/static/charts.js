@@ -2,7 +2,7 @@
 const forest = { line: null, pair: "" };
 
 // The room inside a section of the panel.
-const drawWidth = (panel) => Math.max(280, Math.min(860, (panel.clientWidth || 760) - (innerWidth <= 700 ? 30 : 50)));
+const drawWidth = (panel) => Math.max(280, Math.min(1180, (panel.clientWidth || 760) - (innerWidth <= 700 ? 30 : 50)));
 
 function ticks(low, high, most = 6) {
   const span = high - low || 1;
@@ -14,55 +14,92 @@ function ticks(low, high, most = 6) {
   return result;
 }
 
+function signed(one) {
+  const shown = (value) => (value > 0 ? "+" : "") + digits(value, "plain");
+  return [one.low === null ? `${shown(one.value)}, no interval` : `${shown(one.value)} [${shown(one.low)}, ${shown(one.high)}]`, one.n ? `n ${one.n}` : ""].filter(Boolean).join(" · ");
+}
+
 const plainTick = (value) => Number(value.toPrecision(6)).toString().replace("-", "\u2212");
 
-// rows: {label, head} or {label, value, low, high, note, kind}
-function forestPlot(label, rows, width, axis) {
+// How wide a text is in a chart, in pixels.
+const ruler = document.createElement("canvas").getContext("2d");
+function textWidth(text, size = 12) {
+  ruler.font = `${size}px ${getComputedStyle(document.body).fontFamily}`;
+  return ruler.measureText(text).width;
+}
+
+// A text cut to a room, with an ellipsis where it is too long.
+function fitted(text, room) {
+  if (textWidth(text) <= room) return text;
+  let length = text.length;
+  while (length > 1 && textWidth(`${text.slice(0, length)}…`) > room) length -= 1;
+  return `${text.slice(0, length)}…`;
+}
+
+// Dots and intervals, a row each, with what they say as text; on a phone the text stands above its line.
+// rows: {label, head} or {label, value, low, high, note, kind, text}; origin: a value that must be in the picture;
+// guide: [value, what it is]; kind: how ticks are written, null = signed differences.
+function forestPlot(label, rows, width, axis, { origin = 0, kind: unitKind = null, guide = null } = {}) {
   const held = rows.filter((one) => one.value !== null && one.value !== undefined);
   const ends = held.flatMap((one) => [one.value, one.low, one.high]).filter((one) => one !== null);
   if (!ends.length) return h("p", { class: "empty" }, "No difference could be estimated.");
-  let low = Math.min(0, ...ends);
-  let high = Math.max(0, ...ends);
+  // One absurd interval must not press all others into a point: the picture ends one span beyond the values.
+  const shownValues = [...held.map((one) => one.value), ...(origin === null ? [] : [origin]), ...(guide ? [guide[0]] : [])];
+  const room = Math.max(...shownValues) - Math.min(...shownValues) || Math.abs(shownValues[0]) || 1;
+  const bounded = unitKind === null || unitKind.startsWith("percent");
+  let low = Math.max(bounded ? -Infinity : Math.min(...shownValues) - room, Math.min(...shownValues, ...ends));
+  let high = Math.min(bounded ? Infinity : Math.max(...shownValues) + room, Math.max(...shownValues, ...ends));
   const pad = (high - low || 0.1) * 0.08;
-  low -= pad;
+  // A share or a total starts at its origin, without room below it.
+  if (low !== 0 || unitKind === null) low -= pad;
   high += pad;
   const narrow = width < 560;
-  const left = narrow ? 104 : 190;
-  const right = narrow ? 8 : 150;
-  const step = 24;
-  const height = rows.length * step + 44;
+  const longest = Math.max(...rows.map((one) => (one.head ? 0 : textWidth(one.label))));
+  const told = rows.map((one) => (one.head || one.value === null || one.value === undefined ? "" : one.text || signed(one)));
+  const left = narrow ? 14 : Math.min(width * 0.34, Math.max(120, longest + 14));
+  const right = narrow ? 20 : Math.max(...told.map((one) => textWidth(one, 11.5))) + 20;
+  const step = narrow ? 38 : 24;
+  const height = rows.length * step + 50;
   const x = (value) => left + ((value - low) / (high - low)) * (width - left - right);
   const kids = [s("title", {}, label)];
   for (const tick of ticks(low, high, narrow ? 4 : 7)) {
-    kids.push(s("line", { class: tick === 0 ? "zero" : "grid", x1: x(tick), x2: x(tick), y1: 4, y2: height - 36 }));
-    kids.push(s("text", { class: "tick", x: x(tick), y: height - 20, "text-anchor": "middle" }, (tick > 0 ? "+" : "") + plainTick(tick)));
+    kids.push(s("line", { class: tick === 0 && unitKind === null ? "zero" : "grid", x1: x(tick), x2: x(tick), y1: 4, y2: height - 42 }));
+    kids.push(s("text", { class: "tick", x: x(tick), y: height - 26, "text-anchor": "middle" }, unitKind === null ? (tick > 0 ? "+" : "") + plainTick(tick) : unitKind.startsWith("percent") ? `${plainTick(100 * tick)} %` : plainTick(tick)));
   }
   // Each side is named where there is room for its name.
   const [worse, better] = axis;
-  if (x(0) - left > worse.length * 6) kids.push(s("text", { class: "axis", x: x(0) - 8, y: height - 4, "text-anchor": "end" }, `← ${worse}`));
-  if (width - right - x(0) > better.length * 6) kids.push(s("text", { class: "axis", x: x(0) + 8, y: height - 4 }, `${better} →`));
+  if (unitKind !== null) {
+    kids.push(s("text", { class: "axis", x: left, y: height - 6 }, `← ${worse}`), s("text", { class: "axis", x: width - right, y: height - 6, "text-anchor": "end" }, `${better} →`));
+  } else {
+    if (x(0) - left > worse.length * 6) kids.push(s("text", { class: "axis", x: x(0) - 8, y: height - 6, "text-anchor": "end" }, `← ${worse}`));
+    if (width - right - x(0) > better.length * 6) kids.push(s("text", { class: "axis", x: x(0) + 8, y: height - 6 }, `${better} →`));
+  }
+  if (guide) {
+    // Its name stands on the side where there is room.
+    const before = x(guide[0]) > left + (width - left - right) / 2;
+    kids.push(s("line", { class: "guide", x1: x(guide[0]), x2: x(guide[0]), y1: 4, y2: height - 42 }), s("text", { class: "axis", x: x(guide[0]) + (before ? -6 : 6), y: 14, "text-anchor": before ? "end" : "start" }, guide[1]));
+  }
   rows.forEach((one, place) => {
-    const y = place * step + 18;
+    const top = place * step + 18;
+    const y = narrow ? top + 16 : top;
     if (one.head) {
-      kids.push(s("text", { class: "head", x: 0, y: y + 4 }, one.label));
+      kids.push(s("text", { class: "head", x: 0, y: top + 4 }, one.label));
       return;
     }
-    const cut = narrow ? 13 : 27;
-    kids.push(s("text", { class: "label", x: left - 10, y: y + 4, "text-anchor": "end" }, one.label.length > cut ? one.label.slice(0, cut - 1) + "…" : one.label, s("title", {}, one.label)));
+    const cut = narrow ? width - 14 - textWidth(told[place], 11.5) : left - 12;
+    kids.push(s("text", narrow ? { class: "label", x: 2, y: top + 4 } : { class: "label", x: left - 10, y: top + 4, "text-anchor": "end" }, fitted(one.label, cut), s("title", {}, one.label)));
     if (one.value === null || one.value === undefined) {
       kids.push(s("text", { class: "tick", x: left + 6, y: y + 4 }, one.note || "no value"));
       return;
     }
     const kind = one.kind || "";
     if (one.low !== null && one.high !== null) {
-      kids.push(s("line", { class: `reach ${kind}`, x1: x(one.low), x2: x(one.high), y1: y, y2: y }));
-      for (const end of [one.low, one.high]) kids.push(s("line", { class: `reach ${kind}`, x1: x(end), x2: x(end), y1: y - 4, y2: y + 4 }));
+      kids.push(s("line", { class: `reach ${kind}`, x1: x(Math.max(low, one.low)), x2: x(Math.min(high, one.high)), y1: y, y2: y }));
+      // An end beyond the picture has no bar.
+      for (const end of [one.low, one.high].filter((value) => value >= low && value <= high)) kids.push(s("line", { class: `reach ${kind}`, x1: x(end), x2: x(end), y1: y - 4, y2: y + 4 }));
     }
     kids.push(s("circle", { class: `dot ${kind}`, cx: x(one.value), cy: y, r: 4 }));
-    if (!narrow) {
-      const shown = (value) => (value > 0 ? "+" : "") + digits(value, "plain");
-      kids.push(s("text", { class: "tick", x: width, y: y + 4, "text-anchor": "end" }, one.low === null ? shown(one.value) : `${shown(one.value)} [${shown(one.low)}, ${shown(one.high)}]`));
-    }
+    kids.push(s("text", { class: "tick", x: width, y: top + 4, "text-anchor": "end" }, told[place]));
   });
   return h("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": label }, s("svg", { class: "chart", role: "img", "aria-label": label, viewBox: `0 0 ${width} ${height}`, width, height }, kids));
 }
@@ -97,11 +134,12 @@ function drawForest(panel) {
       if (chosen.length > 1) list.push({ head: true, label: `${code} ${title}` });
       for (const [line, one] of judged) {
         const label = chosen.length > 1 ? lineLabel(line) : `${code} ${title}`;
-        list.push({ label, value: one.difference, low: one.low, high: one.high, note: one.why, kind: KIND_OF[one.word] });
+        list.push({ label, value: one.difference, low: one.low, high: one.high, note: one.why, kind: KIND_OF[one.word] || "", n: (fact(line, code, task(code).headline) || {}).n });
         table.push([`${code} · ${lineLabel(line)}`, verdictText(one)]);
       }
     }
     parts.push(forestPlot(`Difference to the best non-reading baseline${chosen.length === 1 ? `: ${lineLabel(chosen[0])}` : ""}`, list, width, ["worse than not looking", "better"]));
+    parts.push(h("p", { class: "hint legend" }, Object.entries(VERDICTS).map(([word]) => h("span", {}, h("i", { class: `swatch dotlike ${KIND_OF[word]}` }), word)), h("span", {}, h("i", { class: "swatch dotlike plainly" }), "no interval, so no verdict")));
     parts.push(asTable(["Task", "Verdict"], table));
   }
   const own = h("section", {}, parts);
@@ -124,7 +162,7 @@ function comparisonSection(width, panel) {
   const list = rowsOf.map((one) => ({
     label: [one.task || one.metric, one.dataset, one.level].filter(Boolean).join(" "),
     value: one.d_difference, low: one.d_low, high: one.d_high, note: one.why,
-    kind: one.d_low === null ? "" : one.d_low > 0 ? "good" : one.d_high < 0 ? "bad" : "even",
+    n: one.n, kind: one.d_low === null ? "" : one.d_low > 0 ? "good" : one.d_high < 0 ? "bad" : "even",
   }));
   if (first) parts.push(h("p", { class: "hint" }, `${first} minus ${second}, same items, same draws of patients; p by exchanging the models within patients, adjusted (${found.correction || "holm"}) within its family.`));
   parts.push(forestPlot(`Paired difference: ${first} minus ${second}`, list, width, ["second better", "first better"]));

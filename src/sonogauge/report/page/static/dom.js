@@ -34,8 +34,8 @@ function visible(text) {
 
 const words = (text, props) => h("bdi", { dir: "auto", ...props }, visible(text));
 
-// A model's name may break after a slash, not inside a word.
-const modelName = (text) => h("bdi", { dir: "auto" }, visible(text).split(/(?<=[/_])/).flatMap((part, place) => (place ? [h("wbr"), part] : [part])));
+// A model's name may break after a slash or a sign, not inside a word.
+const modelName = (text) => h("bdi", { dir: "auto" }, visible(text).split(/(?<=[/_?&=:])/).flatMap((part, place) => (place ? [h("wbr"), part] : [part])));
 
 // A table that scrolls within itself and can be scrolled by keyboard.
 function scroller(label, table) {

@@ -55,7 +55,7 @@ addEventListener("resize", () => {
   resized = setTimeout(() => {
     if (innerWidth === lastWidth) return;
     lastWidth = innerWidth;
-    for (const key of ["forest", "answers"]) fresh.delete(key);
+    for (const key of ["board", "forest", "answers"]) fresh.delete(key);
     draw(current);
   }, 150);
 });

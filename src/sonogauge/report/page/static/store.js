@@ -58,7 +58,13 @@ function interval(one) {
   return `${digits(one.low, kind)} to ${digits(one.high, kind)}${sign(kind)}`;
 }
 
-const metricName = (name) => name.replaceAll("_", " ");
+const METRIC_NAMES = {
+  macro_f1: "macro-F1", rmse: "RMSE", rmse_scaled: "scaled RMSE", mae: "MAE", mae_scaled: "scaled MAE", bleu4: "BLEU-4", rouge_l: "ROUGE-L", bertscore: "BERTScore",
+  iou: "IoU", giou: "gIoU", nsd: "NSD", dice: "Dice", hd95: "HD95", g_acc: "G-Acc", sem_acc: "SemAcc", fact_f1: "fact F1", auroc: "AUROC",
+};
+const composite = (name) => data.composites.find((one) => one.name === name);
+// A metric as readers write it; its name in tables and files stands in the signature.
+const metricName = (name) => METRIC_NAMES[name] || (name.endsWith("_cases") ? `${metricName(name.slice(0, -6))}, by cases` : ((composite(name) || {}).title || name.replaceAll("_", " ")));
 const task = (code) => data.tasks.find((one) => one.code === code) || { code, title: code, headline: "" };
 const lineLabel = (line) => data.lines[line].label;
 
