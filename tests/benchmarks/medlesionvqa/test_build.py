@@ -248,3 +248,17 @@ def test_who_ranked_a_differential_made_the_reference(tmp_path: Path) -> None:
     rows.append(question(tmp_path, 2, raters=[{"rater_id": "dr-9", "role": "test_primary"}]))
     with pytest.raises(BadInput, match="'dr-9' is annotator and test_primary"):
         build("medlesionvqa", write(tmp_path / "q.jsonl", rows), tmp_path / "no")
+
+
+def test_private_images_are_marked_and_stay(tmp_path: Path) -> None:
+    rows = [annotation(tmp_path / "data", number, private=True, redistributable=True) for number in range(2)]
+    write(tmp_path / "data" / "annotations.jsonl", rows)
+    build("medlesionvqa", tmp_path / "data", tmp_path / "bench", parameters={"val_share": 0})
+    assert all(row["private"] for row in Folder(tmp_path / "bench").rows("cases"))
+    with pytest.raises(BadInput, match="private"):
+        run(
+            tmp_path / "bench",
+            "openai-api/away/m",
+            tmp_path / "run",
+            model_options={"base_url": "http://192.0.2.1:1", "api_key": "k"},
+        )

@@ -68,6 +68,7 @@ class Annotation(Part):
     source: str = "medlesionvqa"
     licence: str = ""
     redistributable: bool = False
+    private: bool = False
     language: str = "en"
     split: Literal["val", "test"] | None = None
     body_part: str = ""

@@ -24,11 +24,13 @@ from sonogauge.benchmarks.medlesionvqa.questions import build_questions
 from sonogauge.benchmarks.medlesionvqa.schema import (
     ABILITIES,
     ANNOTATING,
+    QUESTIONS_FILE,
     TYPES,
     Ability,
     Image,
     Question,
     read_questions,
+    write_questions,
 )
 from sonogauge.benchmarks.medlesionvqa.vocabulary import DEMONSTRATION, Vocabularies, load_vocabularies
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, load_spec
@@ -36,7 +38,6 @@ from sonogauge.folders import MANIFEST, Folder, FolderWriter, Input, Manifest, n
 from sonogauge.tables import CASES
 
 NAME: Final = "medlesionvqa"
-QUESTIONS_FILE: Final = "questions.jsonl"
 
 
 class Parameters(BaseModel):
@@ -147,6 +148,7 @@ def build_medlesionvqa(
         items = [make_item(spec, question) for question in found.questions]
         folder.table("items").write(item.to_row() for item in sorted(items, key=lambda one: one.item_id))
         write_bytes(folder.path / SPEC_FILE, dump_spec(spec).encode("utf-8"))
+        write_questions(folder.path / QUESTIONS_FILE, found.questions)
         return _finish(folder, spec, found, chosen)
 
 

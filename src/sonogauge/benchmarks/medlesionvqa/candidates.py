@@ -189,6 +189,7 @@ class Asker:
             "source": one.source,
             "licence": one.licence,
             "redistributable": one.redistributable,
+            "private": one.private,
         }
         return Question.model_validate({**fields, **more})
 

@@ -175,6 +175,7 @@ def annotate_case(row: Mapping[str, Any], words: Vocabularies) -> Annotation | N
         source=row["source"],
         licence=row["licence"] or "",
         redistributable=bool(row["redistributable"]),
+        private=bool(row["private"]),
         raters=[Rater(rater_id=name, role="annotator", level="rule") for name in (LABELS, MIMICS)],
         demographics=from_facts(row["demographics"]),
         **made,

@@ -83,7 +83,7 @@ def case_row(name: str, one: Question, image: Image, file: Path) -> dict[str, An
         "source": one.source,
         "licence": one.licence,
         "redistributable": one.redistributable,
-        "private": False,
+        "private": one.private,
         "provenance": {"patient visit": "clinical"}.get(one.provenance, one.provenance),
         "reference_standard": "reader",
         "demographics": to_facts(one.demographics),

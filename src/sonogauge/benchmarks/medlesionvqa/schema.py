@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sonogauge._errors import BadInput
 from sonogauge.folders import write_bytes
 
+QUESTIONS_FILE: Final = "questions.jsonl"
 ABILITIES: Final = {
     "LR": "Lesion Recognition",
     "LO": "Location Recognition",
@@ -108,7 +109,10 @@ class Rater(Part):
 
 
 class Question(Part):
-    """One question. `source` names the data set it comes from, the stratum of resampling."""
+    """One question. `source` names the data set it comes from, the stratum of resampling.
+
+    private: its images never leave this machine unless a person allows it, and are never exported.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
@@ -136,6 +140,7 @@ class Question(Part):
     source: str = "medlesionvqa"
     licence: str = ""
     redistributable: bool = False
+    private: bool = False
 
     @property
     def involved(self) -> list[Rater]:
