@@ -78,7 +78,18 @@ def test_shares_and_agreement(scores: Path, tmp_path: Path) -> None:
         for one, cause in zip(open_, causes, strict=True)
     ]
     file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
+    with file.open("a", encoding="utf-8") as stream:
+        for reader in ("r1", "r2"):
+            line = {
+                "item_id": open_[0].item.item_id,
+                "reviewer": reader,
+                "question": "second_cause",
+                "vote": "reasoning",
+            }
+            stream.write(json.dumps(line) + "\n")
     found = analyse(scores, "causes", votes=file, draws=200)
+    # Named by two readers of one answer: one answer.
+    assert [row["cause"] for row in found.table("causes")["rows"] if row["second"] == 1] == ["reasoning"]
     rows = {row["cause"]: row for row in found.table("causes")["rows"]}
     assert sum(row["share"]["value"] for row in rows.values()) == pytest.approx(1.0)
     wrong = len(sample_wrong(given))

@@ -13,7 +13,8 @@ from tests.score.made_judges import ScriptedJudge, says
 
 from sonogauge import score
 from sonogauge.analyses import analyse
-from sonogauge.analyses.panel import bounded
+from sonogauge.analyses.errors import sample_wrong
+from sonogauge.analyses.panel import bounded, read_panel
 from sonogauge.score.judge import judge
 from sonogauge.stats.intervals import Estimate
 
@@ -81,6 +82,13 @@ def test_models_by_verdicts_and_by_words_are_told_apart(made: dict[str, Path]) -
     assert "NOT COMPARABLE in free text: of words some" in notices(made["judged"], made["words"])
     assert "by its words alone (text_match)" in notices(made["words"])
     assert "words" not in notices(made["judged"]) and "NOT COMPARABLE" not in notices(made["words"])
+
+
+def test_an_answer_that_no_judge_read_is_not_called_wrong(made: dict[str, Path]) -> None:
+    wrong = sample_wrong(read_panel([made["prose"]], draws=100).plain("prose"))
+    assert wrong and not any(one.item.answer.form == "text" for one in wrong)
+    fair = sample_wrong(read_panel([made["judged"]], draws=100).plain("judged"))
+    assert any(one.item.answer.form == "text" for one in fair)
 
 
 def test_intervals_end_where_values_end() -> None:

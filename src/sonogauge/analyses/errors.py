@@ -9,6 +9,7 @@ grounding, so `not_grounded` and `knowledge` are apart here.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,6 +38,7 @@ CAUSES: Final[dict[str, str]] = {
 }
 AUTOMATIC: Final = ("over_answer", "under_answer", "format_or_extraction", "refusal")
 QUESTION: Final = "cause"
+SECOND: Final = "second_cause"
 SAMPLING: Final = ("all", "random", "per_ability")
 
 
@@ -92,8 +94,8 @@ def cause_of(one: Given) -> str | None:
 
 
 def is_wrong(one: Given) -> bool:
-    """Tell whether an answer lost anything."""
-    return one.score < 1.0
+    """Tell whether an answer lost anything; one that every judge failed to read is not known to be wrong."""
+    return one.score < 1.0 and not one.values.get("judge_failed")
 
 
 def sample_wrong(given: Sequence[Given], size: int | None = None, rule: str = "random", seed: int = 0) -> list[Given]:
@@ -146,15 +148,19 @@ def read_votes(path: Path | str) -> list[dict[str, Any]]:
     return rows
 
 
-def cause_votes(votes: Iterable[Mapping[str, Any]], taxonomy: Taxonomy = SHARED) -> list[dict[str, Any]]:
+def cause_votes(
+    votes: Iterable[Mapping[str, Any]], taxonomy: Taxonomy = SHARED, question: str = QUESTION
+) -> list[dict[str, Any]]:
     """Return the votes on causes, each with its cause as `vote`; the `cause` column may hold it.
+
+    question: QUESTION, the primary cause, or SECOND.
 
     Raises:
         BadInput: a cause that the taxonomy does not have.
     """
     found = []
     for row in votes:
-        if row.get("question") == QUESTION:
+        if row.get("question") == question:
             cause = row.get("cause") or row.get("vote") or ""
             found.append({**row, "vote": taxonomy.check(cause)})
     return found
@@ -169,7 +175,14 @@ def causes(panel: Panel, options: Mapping[str, Any], taxonomy: Taxonomy = SHARED
     label = panel.labels[0]
     size, rule = options.get("size"), str(options.get("sampling") or "all")
     sample = sample_wrong(panel.plain(label), size, rule, panel.seed)
-    votes = cause_votes(read_votes(options["votes"]), taxonomy) if options.get("votes") else []
+    given = read_votes(options["votes"]) if options.get("votes") else []
+    votes = cause_votes(given, taxonomy)
+    looked_at = {one.item.item_id for one in sample}
+    seconds = Counter(
+        cause
+        for item_id, cause in {(row["item_id"], row["vote"]) for row in cause_votes(given, taxonomy, SECOND)}
+        if item_id in looked_at
+    )
     by_item: dict[str, list[str]] = {}
     for row in votes:
         by_item.setdefault(row["item_id"], []).append(row["vote"])
@@ -187,12 +200,14 @@ def causes(panel: Panel, options: Mapping[str, Any], taxonomy: Taxonomy = SHARED
         estimate = panel.mean_of([(one.item, found.get(cause, 0.0)) for one, found in weights])
         count = sum(cause in found for _, found in weights)
         filled = "rule" if cause in AUTOMATIC else "readers"
-        rows.append({"cause": cause, "by": filled, "n": count, "share": shown(estimate), "meaning": says})
+        row = {"cause": cause, "by": filled, "n": count, "share": shown(estimate), "second": seconds[cause]}
+        rows.append({**row, "meaning": says})
     columns = [
         column("cause", "cause"),
         column("by", "filled by"),
         column("n", "answers", "count"),
         column("share", "share", "percent"),
+        column("second", "as second cause", "count"),
         column("meaning", "meaning"),
     ]
     told = f"{len(weights)} of {len(sample)} wrong answers of {label} have a cause"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from sonogauge._errors import BadInput
-from sonogauge.analyses.errors import CAUSES, QUESTION
+from sonogauge.analyses.errors import CAUSES, QUESTION, SECOND
 
 OK: Final = "ok"
 FAULT: Final = "fault"
@@ -105,7 +105,7 @@ FORMS: Final[dict[str, ReviewForm]] = {
             "reader",
             (
                 FormField(QUESTION, "Why is the answer wrong?", choices=tuple(CAUSES)),
-                FormField("second_cause", "Second cause", choices=tuple(CAUSES), required=False),
+                FormField(SECOND, "Second cause", choices=tuple(CAUSES), required=False),
             ),
             (FormField(COMMENT, "Comment", "text", required=False),),
             needs_replies=True,
