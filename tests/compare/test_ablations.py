@@ -191,6 +191,10 @@ def test_instruction_following_by_hand(tmp_path: Path) -> None:
     assert rows["macro over data sets"]["exact"]["value"] == pytest.approx((4 / 8 + 1) / 2)
     assert rows["all cases"]["exact"]["value"] == pytest.approx(12 / 16)
     assert rows["all cases"]["empty"] == pytest.approx(1 / 16)
+    # Four patients: the interval is there, and marked in the table as everywhere else.
+    assert first["exact"]["low"] is not None and first["exact"]["reliable"] is False
+    view = view_comparison(compare([run], bench=bench, ablation="instruction", draws=200).document)
+    assert "fewer than 20 groups: unreliable" in render(view, "md")
 
 
 def test_every_reason_of_a_failed_parse_has_its_kind() -> None:

@@ -86,8 +86,9 @@ def table(
 
 
 def shown(one: Estimate) -> dict[str, Any]:
-    """Return a value with its interval as data."""
-    return {"value": one.value, "low": one.low, "high": one.high, "why_null": one.why_null}
+    """Return a value with its interval as data, and whether that rests on enough groups."""
+    facts: dict[str, Any] = {"value": one.value, "low": one.low, "high": one.high, "why_null": one.why_null}
+    return facts | ({} if one.low is None else {"reliable": one.reliable})
 
 
 def p_value(p: float | None, why: str | None) -> dict[str, Any]:

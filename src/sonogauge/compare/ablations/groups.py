@@ -49,7 +49,13 @@ def groups_ablation(ablation: Ablation) -> dict[str, Any]:
             "task": gap.task,
             "metric": gap.metric,
             "n": gap.n,
-            "difference": {"value": gap.d_difference, "low": gap.d_low, "high": gap.d_high, "why_null": gap.why_null},
+            "difference": {
+                "value": gap.d_difference,
+                "low": gap.d_low,
+                "high": gap.d_high,
+                "why_null": gap.why_null,
+                "reliable": gap.reliable or gap.d_low is None,
+            },
             "p": p_value(gap.p, gap.why_no_p),
             "p_holm": p_value(adjusted, gap.why_no_p),
         }

@@ -245,6 +245,7 @@ def _neighbours(
                     "low": gap.d_low,
                     "high": gap.d_high,
                     "why_null": gap.why_null,
+                    "reliable": gap.reliable or gap.low is None,
                 },
                 "p": p_value(gap.p, gap.why_no_p),
                 "p_holm": p_value(adjusted, gap.why_no_p),
