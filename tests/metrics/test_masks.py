@@ -182,3 +182,24 @@ def test_means_of_sums() -> None:
     assert float(load_metric("finding_precision").function(np.array([2.0, 2, 6]))) == 0.5
     assert float(load_metric("finding_recall").function(np.array([2.0, 2, 6]))) == 0.25
     assert float(load_metric("finding_f1").function(np.array([2.0, 2, 6]))) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("spacing", [(1.0, 1.0), (0.3, 0.3), (0.2, 0.7)])
+@pytest.mark.parametrize(("size", "holes"), [(4, 0.0), (1, 0.4)], ids=["few outline pixels", "many"])
+def test_outline_distances_are_those_of_every_pair_of_pixels(
+    spacing: tuple[float, float], size: int, holes: float
+) -> None:
+    from scipy.spatial.distance import cdist
+
+    from sonogauge.metrics.surfaces import outline, outline_distances
+
+    rows, columns = np.mgrid[: 120 * size, : 150 * size] / size
+    draws = np.random.default_rng(3)
+    masks = [((rows - y) / 45) ** 2 + ((columns - x) / 55) ** 2 < 1 for y, x in ((55, 70), (62, 84))]
+    first, second = (mask & (draws.random(mask.shape) >= holes) for mask in masks)
+    places = [np.argwhere(outline(mask)) * (spacing[1], spacing[0]) for mask in (first, second)]
+    points = sum(map(len, places))
+    assert (points <= first.size / 100) == (holes == 0)  # both ways of search
+    every = cdist(*places)
+    there, back = outline_distances(first, second, spacing)
+    assert np.allclose(there, every.min(axis=1), rtol=1e-6) and np.allclose(back, every.min(axis=0), rtol=1e-6)

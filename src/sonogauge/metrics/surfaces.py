@@ -17,6 +17,8 @@ from sonogauge.metrics.base import Array
 
 VARIANT: Final = "outline:4-neighbours,directed:max,percentile:linear"
 TOLERANCE: Final = 2.0  # pixels
+# Up to one outline pixel in so many of the box, a search among points is quicker than a distance for every pixel.
+_POINTS: Final = 40
 
 Mask = NDArray[np.bool_]
 
@@ -49,7 +51,15 @@ def outline_distances(
     first, second = outline(reference[box]), outline(predicted[box])
     if not first.any() or not second.any():
         raise ValueError("a mask without a pixel has no outline")
-    return _distance_to(second, spacing)[first], _distance_to(first, spacing)[second]
+    ours, theirs = np.argwhere(first), np.argwhere(second)
+    if len(ours) + len(theirs) <= first.size / _POINTS:
+        from scipy.spatial import KDTree
+
+        scale = np.array([spacing[1], spacing[0]])
+        ours_at, theirs_at = ours * scale, theirs * scale
+        there, back = KDTree(theirs_at).query(ours_at)[0], KDTree(ours_at).query(theirs_at)[0]
+        return np.asarray(there, dtype=np.float64), np.asarray(back, dtype=np.float64)
+    return _distances(second, first, spacing), _distances(first, second, spacing)
 
 
 def shared_box(reference: Mask, predicted: Mask) -> tuple[slice, slice]:
@@ -61,16 +71,16 @@ def shared_box(reference: Mask, predicted: Mask) -> tuple[slice, slice]:
     return slice(int(rows[0]), int(rows[-1]) + 1), slice(int(columns[0]), int(columns[-1]) + 1)
 
 
-def _distance_to(edge: Mask, spacing: tuple[float, float]) -> Array:
-    """Return the distance of every pixel to the nearest pixel of an outline."""
+def _distances(edge: Mask, to: Mask, spacing: tuple[float, float]) -> Array:
+    """Return the distance of every pixel of the outline `to` to the nearest pixel of the outline `edge`."""
     if math.isclose(*spacing, rel_tol=1e-9):
         import cv2
 
         found = cv2.distanceTransform((~edge).astype(np.uint8), cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-        return np.asarray(found, dtype=np.float64) * spacing[0]
+        return np.asarray(found[to], dtype=np.float64) * spacing[0]
     from scipy.ndimage import distance_transform_edt
 
-    return np.asarray(distance_transform_edt(~edge, sampling=(spacing[1], spacing[0])), dtype=np.float64)
+    return np.asarray(distance_transform_edt(~edge, sampling=(spacing[1], spacing[0]))[to], dtype=np.float64)
 
 
 def hd95(
