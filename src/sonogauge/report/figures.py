@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -135,6 +135,14 @@ def _slug(name: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip("-.") or "x"
 
 
+def _counted(counts: Iterable[int | None]) -> str:
+    """Return how many items numbers rest on, "n 48, " or "n 48 to 96, ", empty if none is known."""
+    held = sorted({one for one in counts if one is not None})
+    if not held:
+        return ""
+    return f"n {held[0]}, " if len(held) == 1 else f"n {held[0]} to {held[-1]}, "
+
+
 def _intervals(facts: _Facts, task: str, metric: str, title: str) -> Draw:
     def draw(figure: Any) -> None:
         rows = facts.column(task, metric)
@@ -153,7 +161,9 @@ def _intervals(facts: _Facts, task: str, metric: str, title: str) -> Draw:
         axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.set_title(title)
-        axes.set_xlabel(f"{metric.replace('_', ' ')}, 95 % interval; {facts.data['shown']}; open dots: baselines")
+        axes.set_xlabel(
+            f"{_counted(one['n'] for _, one in rows)}95 % interval; {facts.data['shown']}; open dots: baselines"
+        )
 
     return draw
 
@@ -191,6 +201,8 @@ def _forest(facts: _Facts, line: str, verdicts: Mapping[str, Mapping[str, Any]])
     def draw(figure: Any) -> None:
         rows = [(one["code"], verdicts[one["code"]]) for one in facts.data["tasks"] if one["code"] in verdicts][::-1]
         figure.set_size_inches(5.6, 0.9 + 0.26 * len(rows))
+        held = [facts.get(int(line), one["code"], one["headline"]) for one in facts.data["tasks"]]
+        counts = [one["n"] for one in held if one is not None]
         axes = figure.add_subplot()
         axes.axvline(0, color="#999999", linewidth=1)
         for place, (_, one) in enumerate(rows):
@@ -205,7 +217,7 @@ def _forest(facts: _Facts, line: str, verdicts: Mapping[str, Mapping[str, Any]])
         axes.grid(axis="x", color="#e5e5e5", linewidth=0.6)
         axes.set_axisbelow(True)
         axes.set_title(f"{facts.label(line)} against the best baseline that does not look")
-        axes.set_xlabel("paired difference of d, 95 % interval; positive is better")
+        axes.set_xlabel(f"paired difference of d, {_counted(counts)}95 % interval; positive is better")
 
     return draw
 
@@ -228,7 +240,7 @@ def _confusion(facts: _Facts, cell: Mapping[str, Any], line: str) -> Draw:
         axes.tick_params(length=0)
         axes.set_ylabel("reference")
         axes.set_xlabel("read from the reply")
-        axes.set_title(f"{cell['task']} {cell['dataset']}, {facts.label(line)}")
+        axes.set_title(f"{cell['task']} {cell['dataset']}, {facts.label(line)}, n {sum(map(sum, counts))}")
         for side in axes.spines.values():
             side.set_visible(False)
 
@@ -266,7 +278,8 @@ def _scatter(facts: _Facts, cell: Mapping[str, Any], line: str) -> Draw:
                 axes.axline((0, shift), slope=1, color=_ACCENT, linewidth=0.9, linestyle="--")
             note += f", limits {bias - spread:.3g} to {bias + spread:.3g}"
         if cell["low"] is not None and cell["high"] is not None:
-            axes.set_xlim(cell["low"], cell["high"])
+            # Widened where a reference or a prediction lies outside the declared range: no point is cut away.
+            axes.set_xlim(min(cell["low"], reference.min()), max(cell["high"], reference.max()))
             axes.set_ylim(min(cell["low"], predicted.min()), max(cell["high"], predicted.max()))
         axes.text(0, -0.2, note, transform=axes.transAxes, fontsize=7, color="#444444")
 

@@ -54,6 +54,29 @@ def test_same_data_same_bytes(data: dict, tmp_path: Path) -> None:
     assert [path.read_bytes() for path in one] == [path.read_bytes() for path in other]
 
 
+def test_points_outside_the_declared_range_are_drawn() -> None:
+    require_extra("figures", "matplotlib")
+    from matplotlib.figure import Figure
+
+    from sonogauge.report.figures import _Facts, _scatter
+
+    page = {
+        "strings": [""],
+        "facts": {name: [] for name in ("line", "task", "dataset", "slice", "metric", "protocol")},
+        "protocols": [{"name": "strict"}],
+        "shown": "strict",
+        "lines": [{"label": "m", "kind": "model"}],
+    }
+    cell = {"task": "CVE", "dataset": "31", "unit": "mm", "low": 100.0, "high": 350.0}
+    figure = Figure()
+    _scatter(_Facts(page), {**cell, "reference": [45.0, 200.0, 400.0], "models": {"0": [120.0, 90.0, 360.0]}}, "0")(
+        figure
+    )
+    axes = figure.axes[0]
+    assert axes.get_xlim()[0] <= 45 and axes.get_xlim()[1] >= 400
+    assert axes.get_ylim()[0] <= 90 and axes.get_ylim()[1] >= 360
+
+
 def test_a_file_in_the_way_is_bad_input(made: Made, tmp_path: Path) -> None:
     require_extra("figures", "matplotlib")
     (tmp_path / "f").write_text("x")
