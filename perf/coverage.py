@@ -1,12 +1,14 @@
 """Coverage of the 95 % intervals of accuracy, macro F1, scaled RMSE and a U2 composite, by simulated studies.
 
-usage: python perf/coverage.py [--studies 2000] [--figure docs/img/coverage.svg] [--table]
+usage: python perf/coverage.py [--studies 2000] [--seeds 1 2] [--figure docs/img/coverage.svg] [--table]
 
 Three hospitals hold many patients each; a study draws some of them, its intervals either hold the value of all
 patients or not. Patients are beta-binomial, with an ability that the tasks share, a log-normal number of images, errors
 with a bias and a spread of their own, and class mixtures of their own: designs the methods were not tuned on.
-Goals: 93 to 97 % from 24 patients on; below 20 patients every interval is marked unreliable. The stress case,
-one patient in twenty missed altogether, is shown beside them and has no goal.
+The methods were chosen while looking at the first seed; every further one is held out: other patients, other studies.
+Goals, for each seed: 93 to 97 % from 24 patients on; below 20 patients every interval is marked unreliable. The stress
+case, one patient in twenty missed altogether, is shown beside them and has no goal; with it, how often an RMSE is
+marked because a few patients carry most of the error.
 """
 
 from __future__ import annotations
@@ -48,11 +50,12 @@ PARTS = (
     ("rmse_scaled", "errors", (0, 2), 0.25),
     ("bleu4", "texts", (1,), 0.15),
 )
+STRESS = "rmse_scaled, stress"
 SHOWN = {
     "accuracy": ("accuracy", "hits"),
     "macro_f1": ("macro_f1", "confusion"),
     "rmse_scaled": ("rmse_scaled", "errors"),
-    "rmse_scaled, stress": ("rmse_scaled", "gross_errors"),
+    STRESS: ("rmse_scaled", "gross_errors"),
 }
 WITH_GOAL = ("accuracy", "macro_f1", "rmse_scaled", "u2")
 Population = tuple[dict[str, Array], ...]
@@ -60,12 +63,17 @@ Population = tuple[dict[str, Array], ...]
 
 @dataclass(frozen=True)
 class Tally:
-    """Of the studies of one size and metric: how many hold the truth, are marked reliable, lack an interval."""
+    """Of the studies of one size and metric: how many hold the truth, are marked reliable, lack an interval.
+
+    doubted: a few patients carry most of the error; doubted_held: of these, how many hold the truth.
+    """
 
     studies: int = 0
     held: int = 0
     reliable: int = 0
     without: int = 0
+    doubted: int = 0
+    doubted_held: int = 0
 
     def __add__(self, other: Tally) -> Tally:
         return Tally(
@@ -73,6 +81,8 @@ class Tally:
             self.held + other.held,
             self.reliable + other.reliable,
             self.without + other.without,
+            self.doubted + other.doubted,
+            self.doubted_held + other.doubted_held,
         )
 
     @property
@@ -214,7 +224,9 @@ def tally(size: int, start: int, stop: int, seed: int) -> dict[str, Tally]:
     for number in range(start, stop):
         for name, one in study(size, number, seed).items():
             held = one.low is not None and one.high is not None and one.low <= truth[name] <= one.high
-            found[name] += Tally(1, int(held), int(one.reliable), int(one.low is None))
+            doubted = bool(one.doubt)
+            counts = Tally(1, int(held), int(one.reliable), int(one.low is None), int(doubted), int(doubted and held))
+            found[name] += counts
     return found
 
 
@@ -246,7 +258,7 @@ def draw(found: dict[int, dict[str, Tally]], studies: int, path: Path) -> None:
         axes.axhspan(93, 97, color="#d9ead3", label="goal from 24 patients on")
         axes.axhline(95, color="#777777", linewidth=0.8)
         axes.axvspan(4.5, UNRELIABLE_BELOW, color="#eeeeee", label="marked unreliable")
-        shapes = {"accuracy": "o-", "macro_f1": "s-", "rmse_scaled": "^-", "u2": "D-", "rmse_scaled, stress": "x:"}
+        shapes = {"accuracy": "o-", "macro_f1": "s-", "rmse_scaled": "^-", "u2": "D-", STRESS: "x:"}
         for name, shape in shapes.items():
             line = [100 * found[size][name].coverage for size in SIZES]
             axes.plot(list(SIZES), line, shape, label=name, markersize=5)
@@ -269,35 +281,53 @@ def show_table(found: dict[int, dict[str, Tally]]) -> None:
         print(f"| {size} | " + " | ".join(f"{100 * one.coverage:.1f}" for one in found[size].values()) + " |")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--studies", type=int, default=2_000, help="simulated studies of each size")
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--processes", type=int, default=2)
-    parser.add_argument("--figure", type=Path, help="write the figure here (SVG)")
-    parser.add_argument("--table", action="store_true", help="also print the counts as a Markdown table")
-    arguments = parser.parse_args()
-    found = simulate(arguments.studies, arguments.seed, arguments.processes)
+def tell(found: dict[int, dict[str, Tally]], studies: int, which: str) -> float:
+    """Print the coverage of one seed; return the worst achieved/goal."""
     worst = np.inf
-    for name in (*WITH_GOAL, "rmse_scaled, stress"):
+    for name in (*WITH_GOAL, STRESS):
         shown = ", ".join(f"{size}: {found[size][name].coverage:.1%}" for size in SIZES)
         missing = sum(found[size][name].without for size in SIZES)
         goal = f"goal {NOMINAL - HALF_BAND:.0%}-{NOMINAL + HALF_BAND:.0%} from {RELIABLE_FROM} patients on"
         if name not in WITH_GOAL:
             goal = "no goal, shown as a limit of the method"
         else:
-            gaps = [abs(found[size][name].coverage - NOMINAL) for size in SIZES if size >= RELIABLE_FROM]
+            # Rounded: 97 % exactly is within the goal.
+            gaps = [round(abs(found[size][name].coverage - NOMINAL), 9) for size in SIZES if size >= RELIABLE_FROM]
             # Whole studies are counted: a gap is known to one of them at best.
-            worst = min(worst, HALF_BAND / max(*gaps, 1.0 / arguments.studies))
-        print(f"coverage of {name}: {shown} ({goal}; {missing} studies without an interval)")
+            worst = min(worst, HALF_BAND / max(*gaps, 1.0 / studies))
+        print(f"coverage of {name}, {which}: {shown} ({goal}; {missing} studies without an interval)")
     few = [one for size in SIZES if size < UNRELIABLE_BELOW for one in found[size].values()]
     marked = 1.0 - sum(one.reliable for one in few) / sum(one.studies for one in few)
-    print(f"intervals of fewer than {UNRELIABLE_BELOW} patients marked unreliable: {marked:.1%} (goal 100%)")
-    if arguments.table:
-        show_table(found)
-    if arguments.figure is not None:
-        draw(found, arguments.studies, arguments.figure)
-    worst = min(worst, marked)
+    print(f"intervals of fewer than {UNRELIABLE_BELOW} patients marked unreliable, {which}: {marked:.1%} (goal 100%)")
+    for name in ("rmse_scaled", STRESS):
+        shown = ", ".join(f"{size}: {_doubts(found[size][name])}" for size in SIZES)
+        print(f"{name} said to lie in a few patients, {which}: {shown} (no goal; in brackets coverage with/without)")
+    return min(worst, marked)
+
+
+def _doubts(tally: Tally) -> str:
+    with_, without = tally.doubted, tally.studies - tally.doubted
+    shares = (tally.doubted_held / with_ if with_ else np.nan, (tally.held - tally.doubted_held) / max(1, without))
+    told = "/".join("-" if np.isnan(share) else f"{share:.0%}" for share in shares)
+    return f"{with_ / tally.studies:.1%} ({told})"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--studies", type=int, default=2_000, help="simulated studies of each size")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="the first, then those held out")
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--figure", type=Path, help="write the figure of the first seed here (SVG)")
+    parser.add_argument("--table", action="store_true", help="also print the counts as a Markdown table")
+    arguments = parser.parse_args()
+    worst = np.inf
+    for place, seed in enumerate(arguments.seeds):
+        found = simulate(arguments.studies, seed, arguments.processes)
+        worst = min(worst, tell(found, arguments.studies, f"seed {seed}" + (", held out" if place else "")))
+        if arguments.table:
+            show_table(found)
+        if arguments.figure is not None and not place:
+            draw(found, arguments.studies, arguments.figure)
     print(f"ratio coverage: {worst:.2f}")
     return 0 if worst >= 1 else 1
 
