@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from PIL import Image
@@ -21,10 +22,11 @@ from sonogauge.build import build
 from sonogauge.build.from_recipe import build_from_recipe
 from sonogauge.cases.geometry import decode_mask
 from sonogauge.cli import main
-from sonogauge.export import export
+from sonogauge.export import FORMATS, export
 from sonogauge.export.content import item_hash
 from sonogauge.folders import Folder, Manifest, new_folder
 from tests.build.made_cases import breast_cases, write_cases
+from tests.build.test_engine import BOXED
 from tests.build.test_recipe import DX, items_of, recipe_of
 from tests.shared import shared_data
 
@@ -181,6 +183,41 @@ def test_what_may_not_be_passed_on_leaves_as_a_recipe(mixed: Path, tmp_path: Pat
             assert set(line) == {"item_id", "item_hash", "cases"}
             assert line["item_hash"] == stated[line["item_id"]]
             assert set(line["cases"][0]) == {"case_id", "source", "licence", "sha256", "pixel_hash"}
+
+
+# Made for benchmarks of their own kind, they refuse others.
+_OWN_KIND = ("questions", "ultrag")
+
+
+def _contents(folder: Path) -> bytes:
+    """All files of a folder, and what Parquet packs."""
+    unpacked = (repr(pq.read_table(file).to_pylist()).encode() for file in sorted(folder.rglob("*.parquet")))
+    return b"".join((all_bytes(folder), *unpacked))
+
+
+@pytest.mark.parametrize("format", sorted(set(FORMATS) - set(_OWN_KIND)))
+def test_no_format_takes_pictures_drawn_from_closed_or_private_ones(tmp_path: Path, format: str) -> None:
+    rows = [row for row in breast_cases(12) if row["boxes"]]
+    for number, row in enumerate(rows):
+        row["redistributable"] = number % 3 == 0
+        row["private"] = number % 3 == 2
+    write_cases(tmp_path / "cases", rows)
+    build_from_recipe(recipe_of(tmp_path, {"BX": BOXED}), tmp_path / "bench")
+    drawn = list(Folder(tmp_path / "bench").rows("cases"))
+    assert len(drawn) > 3 and {row["case_id"] for row in drawn}.isdisjoint(row["case_id"] for row in rows)
+    export(tmp_path / "bench", format, tmp_path / "out")
+    content = _contents(tmp_path / "out")
+    left = 0
+    for row in drawn:
+        data = row["image"]["bytes"]
+        # As bytes, as what Python shows of bytes in a table, as text.
+        forms = (data, repr(data)[2:-1].encode(), base64.b64encode(data))
+        gone = any(form in content for form in forms)
+        assert gone == (row["redistributable"] is True and not row["private"]), row["case_id"]
+        left += gone
+        if row["private"]:
+            assert row["case_id"].encode() not in content and row["sha256"].encode() not in content
+    assert left
 
 
 def test_nothing_to_pass_on_still_gives_a_recipe(tmp_path: Path) -> None:
