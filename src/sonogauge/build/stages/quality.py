@@ -16,7 +16,7 @@ from sonogauge.build.stages.marks import has_callipers, has_text, tags_of
 from sonogauge.cases.geometry import check_runs
 from sonogauge.tables import STRING, STRINGS
 
-VERSION: Final = 2
+VERSION: Final = 3
 CODE_BYTES: Final = 8 * len(WINDOWS) * ORIENTATIONS
 SHARE: Final = pa.struct([("category", STRING), ("share", pa.float64())])
 EXAMINED: Final = pa.schema(
