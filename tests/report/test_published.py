@@ -7,14 +7,16 @@ import csv
 import pytest
 from tests.shared import shared_data
 
+from sonogauge.benchmarks.spec import load_spec
 from sonogauge.report import published_rows
 from sonogauge.tables import METRICS, key_of
 
 pytestmark = pytest.mark.part("report")
 
 
-def test_rows_have_the_columns_of_the_metrics_table_and_distinct_keys() -> None:
-    rows = published_rows("u2bench")
+@pytest.mark.parametrize("bench", ["u2bench", "ultrag"])
+def test_rows_have_the_columns_of_the_metrics_table_and_distinct_keys(bench: str) -> None:
+    rows = published_rows(bench)
     assert all(set(one) == set(METRICS.names) for one in rows)
     assert {one["origin"] for one in rows} == {"published"}
     assert all(one["low"] is None and one["high"] is None for one in rows)
@@ -42,6 +44,20 @@ def test_known_rows(model: str, parts: tuple[float, ...], total: float) -> None:
     places += [("CVE", "rmse_scaled"), ("RG", "bleu4"), ("CG", "bleu4")]
     assert [held[place] for place in places] == pytest.approx([*parts[:6], parts[6] / 100, parts[7] / 100])
     assert held["", "u2"] == total
+
+
+@pytest.mark.part("ultrag")
+@pytest.mark.parametrize(("model", "mean"), [("Claude-4.5", 0.318), ("GPT-5.4", 0.342), ("Qwen3-VL-4B", 0.191)])
+def test_the_flags_of_ultrag_have_the_mean_that_the_specification_names(model: str, mean: float) -> None:
+    rows = [one for one in published_rows("ultrag") if one["model"] == model]
+    flags = {f"sem_{name}" for name in ("presence", "category", "location", "size")}
+    held = [one["value"] for one in rows if one["metric"] in flags]
+    assert len(held) == 4 and sum(held) / 4 == pytest.approx(mean, abs=5e-4)
+    # Not equal: a flag counts in the reports alone to which it applies.
+    (total,) = (one["value"] for one in rows if one["metric"] == "sem_acc")
+    assert 0 < abs(total - mean) < 0.02
+    known = {name: set(task.metrics) for name, task in load_spec("ultrag").tasks.items()}
+    assert all(one["metric"] in known[one["task"]] and one["doubt"] for one in rows)
 
 
 def test_doubts_are_kept() -> None:

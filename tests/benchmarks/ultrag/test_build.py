@@ -200,6 +200,8 @@ def test_official_files_there_and_back(bench: Folder, tmp_path: Path) -> None:
     assert {"images", "annotations", "categories"} <= set(coco)
     found = build("ultrag", tmp_path / "files", tmp_path / "bench")
     assert found.counts["images"] == 27 and found.counts["lines read"] == 27
+    # What the files say, not what a build without files would do.
+    assert found.parameters["split"] == "as in the files" and found.parameters["reference_origin"] == "toolkit"
     first, second = ({item.item_id: item for item in items_of(one)} for one in (bench, Folder(tmp_path / "bench")))
     assert set(first) == set(second)
     for name, item in first.items():
@@ -233,6 +235,17 @@ def test_the_export_in_the_official_layout_keeps_back_what_may_not_leave(bench: 
     done = export(tmp_path / "closed", "ultrag", tmp_path / "part")
     assert done.files == {"annotations/Breast.jsonl": 15} and done.withheld > 0
     assert not (tmp_path / "part/datasets/Fetal").exists() and (tmp_path / "part/withheld.jsonl").is_file()
+
+
+def test_the_audit_of_official_files_counts_lines_that_do_not_read(bench: Folder, tmp_path: Path) -> None:
+    write_official(bench.path, tmp_path / "files")
+    file = tmp_path / "files/annotations/Breast.jsonl"
+    file.write_text(file.read_text() + "{torn\n")
+    file.rename(file.with_name("all_of_it.jsonl"))
+    found = build("ultrag", tmp_path / "files", tmp_path / "bench")
+    assert found.counts["lines read"] == 28 and found.counts["dropped: not a whole record"] == 1
+    assert found.counts["audit"]["records"] == 28 and found.counts["audit"]["critical"] == 1
+    assert "critical,unreadable line" in (tmp_path / "bench/audit/issues.csv").read_text()
 
 
 def _changed(folder: Path, change: Any) -> None:

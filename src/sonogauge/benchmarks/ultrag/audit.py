@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from sonogauge.benchmarks.ultrag.audit_rules import PENALTIES, Issue, issues_of
-from sonogauge.benchmarks.ultrag.vocabulary import Category, all_categories, load_category
+from sonogauge.benchmarks.ultrag.vocabulary import Category, all_categories, category_of_source, load_category
 from sonogauge.folders import write_bytes
 
 
@@ -94,7 +94,10 @@ def audit_records(records: Mapping[str, Sequence[Mapping[str, Any]]]) -> Audit:
 
 
 def audit_files(files: Iterable[Path]) -> Audit:
-    """Audit official JSONL files, named after their category; a line that does not read is an issue of its own."""
+    """Audit official JSONL files; a line that does not read is an issue of its own.
+
+    A file has the name of its category; where it has another, each record's source tells the category.
+    """
     return Audit(tuple(audited for file in files for audited in _audit_file(file)))
 
 
@@ -108,11 +111,15 @@ def _audit_file(file: Path) -> Iterator[Audited]:
                 record = json.loads(line)
             except (ValueError, RecursionError):
                 record = None
-            if not isinstance(record, dict) or category is None:
-                why = "unreadable line" if category is not None else "unknown category"
-                yield Audited(file.stem, f"line {number}", (Issue("critical", why, "", "record"),))
+            if not isinstance(record, dict):
+                yield Audited(file.stem, f"line {number}", (Issue("critical", "unreadable line", "", "record"),))
+                continue
+            known = category_of_source(str(record.get("dataset", "")).removesuffix("_coco"))
+            table = category or (known[0] if known else None)
+            if table is None:
+                yield Audited(file.stem, f"line {number}", (Issue("critical", "unknown category", "", "record"),))
             else:
-                yield Audited(file.stem, str(record.get("sample_id", "")), tuple(issues_of(record, category)))
+                yield Audited(table.name, str(record.get("sample_id", "")), tuple(issues_of(record, table)))
 
 
 def write_audit(audit: Audit, folder: Path) -> None:

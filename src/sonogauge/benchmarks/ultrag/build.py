@@ -13,7 +13,7 @@ import yaml
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import SPEC_FILE, BenchmarkSpec, Scenario, dump_spec, load_spec
-from sonogauge.benchmarks.ultrag.audit import audit_records, write_audit
+from sonogauge.benchmarks.ultrag.audit import audit_files, audit_records, write_audit
 from sonogauge.benchmarks.ultrag.from_cases import CaseSource, case_folders, read_cases, scan
 from sonogauge.benchmarks.ultrag.official import is_official, read_official
 from sonogauge.benchmarks.ultrag.records import Asking, ImageRecord, items_of
@@ -21,6 +21,8 @@ from sonogauge.benchmarks.ultrag.splits import SPLITS, leakage
 from sonogauge.benchmarks.ultrag.writer import QuestionWriter, write_questions
 from sonogauge.folders import FolderWriter, Input, Manifest, new_folder, write_bytes
 
+# The parts of official files are those of the files, whatever split is asked for.
+AS_READ: Final = "as in the files"
 # A record with the row of its case, whose masks are those of the record.
 Pair = tuple[ImageRecord, dict[str, Any]]
 _CELLS: Final = ("box_centre", "mask_centroid")
@@ -84,12 +86,13 @@ def build_ultrag(
     counts: dict[str, Any] = {}
     inputs: list[Input] = []
     data = Path(data)
-    if is_official(data):
-        origin, sources = "official", None
+    official = is_official(data)
+    sources: Mapping[str, CaseSource] | None = None
+    if official:
+        options["split"] = AS_READ
         pairs = read_official(data, counts, keep_negatives=bool(options["keep_negatives"]))
         total = 0
     else:
-        origin = "toolkit"
         folders = case_folders(data)
         inputs = [Input(role="cases", path=str(one.path), hash=one.manifest.hash) for one in folders]
         sources = scan(folders, options, category, seed, counts)
@@ -100,7 +103,7 @@ def build_ultrag(
         if not built.items:
             raise BadInput("no image with a usable mask", file=data, fix="import cases with masks of known sources")
         _write_records(folder, built.records)
-        audit = audit_records(built.records)
+        audit = audit_files(sorted(data.rglob("*.jsonl"))) if official else audit_records(built.records)
         write_audit(audit, folder.path / "audit")
         own = _own_spec(spec, built.pairs, options)
         write_bytes(folder.path / SPEC_FILE, dump_spec(own).encode("utf-8"))
@@ -114,7 +117,7 @@ def build_ultrag(
                 parameters={
                     **options,
                     "seed": seed,
-                    "reference_origin": origin,
+                    "reference_origin": "+".join(sorted(built.origins)),
                     "writer": writer.name if writer else "",
                 },
                 counts={
@@ -162,6 +165,7 @@ class _Built:
         self.records: dict[str, list[Mapping[str, Any]]] = {}
         self.licences: set[str] = set()
         self.notices: list[str] = []
+        self.origins: set[str] = set()
 
 
 def _write(
@@ -179,6 +183,7 @@ def _write(
     for one, case in write_questions(pairs, writer) if writer is not None else pairs:
         cases.write([case])
         built.images += 1
+        built.origins.add(one.origin)
         built.records.setdefault(one.category.name, []).append(one.record)
         if case.get("licence"):
             built.licences.add(str(case["licence"]))
