@@ -390,6 +390,10 @@ def test_precision_recall_and_f1_of_each_class_equal_scikit_learn(tmp_path: Path
     told = scores.to_json()["tasks"]["table"]["classes"]
     assert "class:b" in told["b"]["recall"]["signature"] and "class:a" in told["a"]["f1"]["signature"]
     shown = "\n".join(table_lines(scores))
+    assert len([line for line in shown.splitlines() if line.startswith("d ") and "never predicted" in line]) == 1
+    few = score(write(tmp_path / "q.csv", rows[:12]), group="g")
+    after = "\n".join(table_lines(few)).split("by class")[1]
+    assert "fewer than 20 groups" in after
     assert "by class" in shown and "expected by chance: accuracy 0.2000" in shown
     assert f"accuracy of baselines: majority {max(np.unique(truth, return_counts=True)[1]) / 91:.4f}" in shown
 

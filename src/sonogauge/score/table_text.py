@@ -52,10 +52,11 @@ def _aligned(title: str, rows: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _class_block(classes: Mapping[str, Mapping[str, Value]]) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = [("class", "n", "precision", "", "recall", "", "F1", "")]
+    rows: list[tuple[str, ...]] = [("class", "n", "precision", "", "recall", "", "F1", "", "")]
     for option, own in classes.items():
         cells = [text for kind in ("precision", "recall", "f1") for text in _pair(own[kind])]
-        rows.append((option, str(own["recall"].n), *cells))
+        few = any(one.estimate.low is not None and not one.estimate.reliable for one in own.values())
+        rows.append((option, str(own["recall"].n), *cells, "fewer than 20 groups" if few else ""))
     yield from _aligned("by class", rows)
 
 
