@@ -15,9 +15,9 @@ from sonogauge.cli.base import Json, Overwrite, Seed, app, console, print_json, 
 def train_segmenter_command(
     bench: Annotated[Path, typer.Argument(help="A benchmark or folder of cases with masks.")],
     out: Annotated[Path, typer.Option(help="Folder for the network; the same command again goes on.")],
-    epochs: Annotated[int, typer.Option(help="Passes over the train part.")] = 60,
+    epochs: Annotated[int, typer.Option(help="Passes over the train part.")] = 40,
     device: Annotated[str, typer.Option(help="cpu, cuda, …; auto = the best one there.")] = "auto",
-    size: Annotated[int, typer.Option(help="Side in pixels of the square that the network sees.")] = 256,
+    size: Annotated[int, typer.Option(help="Side in pixels of the square that the network sees.")] = 128,
     batch_size: Annotated[int, typer.Option(help="Cases per step.")] = 8,
     learning_rate: Annotated[float, typer.Option(help="The largest learning rate.")] = 3e-3,
     seed: Seed = 0,
@@ -26,7 +26,7 @@ def train_segmenter_command(
 ) -> None:
     """Train a U-Net on the train part of a benchmark; needs the extra [segment].
 
-    Example: sonogauge train-segmenter bench/ultrag --out models/unet --epochs 40
+    Example: sonogauge train-segmenter bench/ultrag --out models/unet --epochs 25 --size 96
     """
     from sonogauge.models.segmenters.training import train_segmenter
 
