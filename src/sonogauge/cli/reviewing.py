@@ -33,6 +33,7 @@ def judge_command(
     generation: Generation = None,
     max_connections: Annotated[int, typer.Option(min=1, help="Questions asked at once.")] = 8,
     retries: Annotated[int, typer.Option(help="Retries after failures that may pass.")] = 5,
+    timeout: Annotated[float, typer.Option(min=0.1, help="Seconds to wait for one answer of a judge.")] = 300.0,
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Ask again where a judge failed.")] = False,
     max_failures: Annotated[float, typer.Option(help="Share of failed verdicts that gives exit code 1.")] = 0.05,
     allow_upload: Annotated[
@@ -71,7 +72,7 @@ def judge_command(
         model=model,
         model_options=_model_options(base_url, api_key, model_option),
         prices=prices,
-        patience=Patience(connections=max_connections, retries=retries),
+        patience=Patience(connections=max_connections, retries=retries, timeout=timeout),
         retry_failed=retry_failed,
         allow_upload=allow_upload,
     )
