@@ -163,6 +163,21 @@ def test_a_place_that_cannot_be_written_is_bad_input(tmp_path: Path) -> None:
         make(tmp_path / "file" / "out")
 
 
+def test_a_row_group_ends_at_its_rows_or_its_bytes_of_images(tmp_path: Path) -> None:
+    sizes = [10, 10, 90, 200, 0, 0, 0, 0, 5]
+    rows = [
+        bare_row("cases") | {"case_id": f"c{n}", "image": {"bytes": b"x" * size, "path": None} if size else None}
+        for n, size in enumerate(sizes)
+    ]
+    with new_folder(tmp_path / "f") as folder:
+        folder.table("cases", 4, 100).write(rows)
+        folder.finish(Manifest(kind="cases", maker="test"))
+    metadata = pq.ParquetFile(tmp_path / "f" / "cases.parquet").metadata
+    # 10 + 10 + 90 reach 100 bytes, 200 does alone, then four rows without an image, then the rest.
+    assert [metadata.row_group(number).num_rows for number in range(metadata.num_row_groups)] == [3, 1, 4, 1]
+    assert [row["case_id"] for row in Folder(tmp_path / "f").rows("cases")] == [row["case_id"] for row in rows]
+
+
 @pytest.mark.parametrize("name", TABLES)
 def test_the_hash_does_not_depend_on_row_groups_or_writing_chunks(name: str, tmp_path: Path) -> None:
     rows = [full_row(name, seed) if seed % 3 else bare_row(name, seed) for seed in range(25)]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import os
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -115,7 +116,7 @@ class TableWriter:
     Rows must arrive sorted by the key where the hash is to be comparable between makers.
     """
 
-    def __init__(self, path: Path, name: str, rows_per_group: int = 2048) -> None:
+    def __init__(self, path: Path, name: str, rows_per_group: int = 2048, bytes_per_group: int | None = None) -> None:
         self._schema = SCHEMAS[name]
         self._names = frozenset(self._schema.names)
         # A dictionary of images would be as large as the row group and be decoded whole to read one of them; most
@@ -124,6 +125,8 @@ class TableWriter:
         self._writer = pq.ParquetWriter(path, self._schema, compression=packing, use_dictionary=name != "cases")
         self._pending: list[Mapping[str, Any]] = []
         self._size = rows_per_group
+        self._most_bytes = bytes_per_group
+        self._bytes = 0
         self._digest = hashlib.sha256()
         self.rows = 0
 
@@ -133,13 +136,16 @@ class TableWriter:
             if unknown := row.keys() - self._names:
                 raise KeyError(f"no such column: {sorted(unknown)}")
             self._pending.append(row)
-            if len(self._pending) >= self._size:
+            if self._most_bytes is not None:
+                self._bytes += len((row.get("image") or {}).get("bytes") or b"")
+            if len(self._pending) >= self._size or self._bytes >= (self._most_bytes or math.inf):
                 self._flush()
 
     def _flush(self) -> None:
         if self._pending:
-            self.write_table(pa.Table.from_pylist(self._pending, schema=self._schema))
-            self._pending = []
+            table = pa.Table.from_pylist(self._pending, schema=self._schema)
+            self._pending, self._bytes = [], 0
+            self.write_table(table)
 
     def write_table(self, table: pa.Table) -> None:
         """Append a table of the same schema."""
@@ -156,7 +162,8 @@ class TableWriter:
 
 def hash_rows(table: pa.Table, digest: Any) -> None:
     """Feed the rows of a table to a hash, one canonical JSON line each."""
-    for batch in table.to_batches(max_chunksize=1024):
+    # Few at a time, because they come with their images.
+    for batch in table.to_batches(max_chunksize=64):
         for row in batch.to_pylist():
             digest.update(canonical_json(row).encode("utf-8", "surrogatepass"))
             digest.update(b"\n")
@@ -177,10 +184,14 @@ class FolderWriter:
         self.path = path
         self._writers: dict[str, TableWriter] = {}
 
-    def table(self, name: str, rows_per_group: int = 2048) -> TableWriter:
-        """Return the writer of a table, opened on first use."""
+    def table(self, name: str, rows_per_group: int = 2048, bytes_per_group: int | None = None) -> TableWriter:
+        """Return the writer of a table, opened on first use.
+
+        bytes_per_group: of images, ends a row group early. Few large groups keep less in memory than many small ones,
+        for each leaves facts of every column until the file is closed.
+        """
         if name not in self._writers:
-            self._writers[name] = TableWriter(self.path / f"{name}.parquet", name, rows_per_group)
+            self._writers[name] = TableWriter(self.path / f"{name}.parquet", name, rows_per_group, bytes_per_group)
         return self._writers[name]
 
     def finish(self, manifest: Manifest) -> Manifest:

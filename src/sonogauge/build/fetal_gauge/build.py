@@ -26,7 +26,8 @@ from sonogauge.tables import CASES, from_facts, to_facts
 
 BOXED: Final = "a red box was drawn on the image"
 _BATCH: Final = 16
-_ROWS_PER_GROUP: Final = 64
+_ROWS_PER_GROUP: Final = 1024
+_BYTES_PER_GROUP: Final = 6_000_000
 _THREADS: Final = 2
 _UNMAPPED_LISTED: Final = 50
 
@@ -102,7 +103,7 @@ def _write_cases(writer: FolderWriter, folder: Folder, intake: Intake, parameter
             done = window.popleft().result()
             window.extend(pool.submit(work, batch) for batch in islice(wanted, 1))
             for rows, items in done:
-                writer.table("cases", _ROWS_PER_GROUP).write(rows)
+                writer.table("cases", _ROWS_PER_GROUP, _BYTES_PER_GROUP).write(rows)
                 writer.table("items").write(item.to_row() for item in items)
                 tally.pictures += len(rows)
                 tally.licences.update(row["licence"] for row in rows if row["licence"])
