@@ -247,6 +247,8 @@ def changed(number: int, **cells: Any) -> list[dict[str, Any]]:
         (ROWS, {"options": ["benign", "benign"]}, r"the option 'benign' stands twice"),
         (ROWS, {"positive": ["cyst"]}, r"field 'positive': 'cyst' is no option"),
         (ROWS, {"positive": ["benign", "malignant"]}, r"every option is positive"),
+        (ROWS, {"ordinal": ["benign", "malignant", "benign"]}, r"field 'ordinal': no scale: benign, malignant, benign"),
+        (ROWS, {"ordinal": ["benign"]}, r"field 'ordinal': no scale: benign; name two or more"),
         (ROWS, {"positive": ["malignant"], "prevalence": 1.5}, r"not a prevalence: 1.5"),
         (ROWS, {"answer": "text", "positive": ["x"]}, r"a text answer has no options"),
         (ROWS, {"answer": "number", "low": 3.0, "high": 1.0}, r"no range from 3.0 to 1.0"),
@@ -445,6 +447,34 @@ def test_facts_are_written_as_csv_only(tmp_path: Path) -> None:
     for target in (tmp_path, tmp_path / "facts.txt"):
         with pytest.raises(BadInput, match="field 'facts': facts are written as CSV"):
             score(path, answer="text", facts=target)
+
+
+def test_facts_never_replace_what_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path / "p.csv", [{"label": REPORT, "reply": REPORT}])
+    before = path.read_bytes()
+    with pytest.raises(BadInput, match=r"p.csv, field 'facts': this file is read, facts would replace it"):
+        score(path, answer="text", facts=tmp_path / "." / "p.csv")
+    (tmp_path / "file").write_text("", "utf-8")
+    with pytest.raises(BadInput, match=r"field 'facts': cannot be written"):
+        score(path, answer="text", facts=tmp_path / "file" / "facts.csv")
+    assert path.read_bytes() == before
+
+
+def test_more_options_than_a_confusion_matrix_holds_are_told(tmp_path: Path) -> None:
+    scores = score(write(tmp_path / "p.csv", [{"label": f"c{at}", "reply": f"c{at}"} for at in range(65)]))
+    assert value(scores, "accuracy") == 1.0 and not scores.classes
+    assert scores.values["kappa"].estimate.why_null == "not counted for more than 64 options"
+
+
+def test_options_with_a_comma_are_given_as_json(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "p.csv", [{"label": "large, cystic", "reply": "solid"}, {"label": "solid", "reply": "solid"}]
+    )
+    words = ["score-table", str(path), "--truth", "label", "--prediction", "reply", "--answer", "choice", "--json"]
+    found = CliRunner().invoke(app, [*words, "--options", '["large, cystic", "solid", "other"]'])
+    task = json.loads(found.stdout)["tasks"]["table"]
+    assert (task["metrics"]["accuracy"]["value"], task["metrics"]["accuracy"]["chance"]) == (0.5, 1 / 3)
+    assert isinstance(CliRunner().invoke(app, [*words, "--options", "[solid"]).exception, BadInput)
 
 
 def test_numbers_within_the_tolerance_of_readers(tmp_path: Path) -> None:

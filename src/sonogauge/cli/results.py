@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Annotated
 
@@ -137,7 +138,9 @@ def score_table_command(
     truth: Annotated[str | None, typer.Option(help="Column with the right answers.")] = None,
     prediction: Annotated[str | None, typer.Option(help="Column with the replies, as the model gave them.")] = None,
     answer: Annotated[str | None, typer.Option(help="choice, multi_choice, number or text.")] = None,
-    options: Annotated[str | None, typer.Option(help="Options of a choice, comma-separated; else the truths.")] = None,
+    options: Annotated[
+        str | None, typer.Option(help="Options of a choice, comma-separated or a JSON list; else the truths.")
+    ] = None,
     group: Annotated[str | None, typer.Option(help="Column with the patient, the unit of resampling.")] = None,
     stratum: Annotated[str | None, typer.Option(help="Column with the source data set.")] = None,
     by: Annotated[list[str] | None, typer.Option(help="Column to slice by; repeatable.")] = None,
@@ -172,6 +175,11 @@ def score_table_command(
     from sonogauge.score.table_text import table_lines
 
     def several(text: str | None) -> list[str]:
+        if text and text.lstrip().startswith("["):
+            try:
+                return [str(one) for one in json.loads(text)]
+            except ValueError as error:
+                raise BadInput(f"not a JSON list: {text}", fix='write ["first, with a comma", "second"]') from error
         return [one.strip() for one in text.split(",") if one.strip()] if text else []
 
     scores = score_table(

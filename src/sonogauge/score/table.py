@@ -17,7 +17,7 @@ from sonogauge.score.replies import Reply
 from sonogauge.score.rows import RowContext, signature
 from sonogauge.score.slices import MIN_N, gaps, part_name, refuse_many, sorted_parts
 from sonogauge.score.table_classes import class_values
-from sonogauge.score.table_facts import write_facts
+from sonogauge.score.table_facts import check_target, write_facts
 from sonogauge.score.table_parse import parse_rows
 from sonogauge.score.table_rows import Row, TableColumns, read_rows
 from sonogauge.score.table_spec import TASK, answer_spec, table_benchmark, table_scenario
@@ -182,6 +182,8 @@ def score_table(
         "prevalence": prevalence,
     }
     spec = answer_spec(columns, options, given)
+    if facts is not None:
+        check_target(columns, Path(facts))
     scenario = table_scenario(spec, given)
     bench = table_benchmark(columns, spec, scenario, given["clinical"])
     counted = _count(columns, spec, scenario, by, processes, given["clinical"])

@@ -27,14 +27,25 @@ def fact_rows(columns: TableColumns, spec: AnswerSpec) -> Iterator[dict[str, Any
             yield {"row": number, **{name: fact[name] for name in FACT_COLUMNS[1:]}}
 
 
+def check_target(columns: TableColumns, out: Path) -> None:
+    """Refuse a file that facts cannot be written to, before anything is counted.
+
+    Raises:
+        BadInput: a folder, no CSV file, or one of the files that are read.
+    """
+    if out.is_dir() or out.suffix.lower() != ".csv":
+        raise BadInput("facts are written as CSV", file=out, field="facts", fix="name a file that ends in .csv")
+    read = [columns.table.path, *([columns.truths.path] if columns.truths is not None else [])]
+    if out.resolve() in [one.resolve() for one in read]:
+        raise BadInput("this file is read, facts would replace it", file=out, field="facts", fix="name another file")
+
+
 def write_facts(columns: TableColumns, spec: AnswerSpec, out: Path) -> int:
     """Write the facts as CSV, whole or not at all; return how many.
 
     Raises:
-        BadInput: the target is a folder or no CSV file.
+        BadInput: the file cannot be written.
     """
-    if out.is_dir() or out.suffix.lower() != ".csv":
-        raise BadInput("facts are written as CSV", file=out, field="facts", fix="name a file that ends in .csv")
     stream = io.StringIO()
     writer = csv.DictWriter(stream, FACT_COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -42,5 +53,8 @@ def write_facts(columns: TableColumns, spec: AnswerSpec, out: Path) -> int:
     for fact in fact_rows(columns, spec):
         writer.writerow({name: "" if value is None else value for name, value in fact.items()})
         count += 1
-    write_bytes(out, stream.getvalue().encode("utf-8"))
+    try:
+        write_bytes(out, stream.getvalue().encode("utf-8"))
+    except OSError as error:
+        raise BadInput(f"cannot be written ({error.strerror})", file=out, field="facts") from error
     return count

@@ -94,7 +94,8 @@ def table_scenario(spec: AnswerSpec, given: Mapping[str, Any]) -> Scenario:
     """Return the one scenario of a table, with its positive options, its ordinal scale and its measure.
 
     Raises:
-        BadInput: positive or ordinal options that are none, a measure without a tolerance or in another unit.
+        BadInput: positive or ordinal options that are none, a scale of one grade or with one twice, a measure without a
+            tolerance or in another unit.
     """
     for name in ("positive", "ordinal"):
         for one in given[name]:
@@ -102,6 +103,12 @@ def table_scenario(spec: AnswerSpec, given: Mapping[str, Any]) -> Scenario:
                 raise BadInput(
                     f"'{one}' is no option", field=name, fix="the options are " + ", ".join(spec.options[:30])
                 )
+    if len(set(given["ordinal"])) < len(given["ordinal"]) or len(given["ordinal"]) == 1:
+        raise BadInput(
+            "no scale: " + ", ".join(given["ordinal"]),
+            field="ordinal",
+            fix="name two or more options, each once, in their order",
+        )
     if given["positive"] and set(spec.options) <= set(given["positive"]):
         raise BadInput("every option is positive", field="positive", fix="leave at least one out")
     scenario = Scenario(

@@ -17,6 +17,7 @@ from sonogauge.metrics.base import Array, Metric
 from sonogauge.metrics.diagnostic import predictive_metric
 from sonogauge.metrics.sums import GroupSums
 from sonogauge.score.cells import Cell
+from sonogauge.score.counters import MOST_CLASSES
 from sonogauge.score.scales import CALIBRATION_METRICS, RANKING_METRICS, scenario_metrics
 from sonogauge.stats.intervals import Estimate, combine, estimate, estimate_order
 from sonogauge.stats.resample import Resampler
@@ -121,7 +122,13 @@ def _cell_estimate(cell: Cell, name: str, metric: Metric | None, resampler: Resa
         return estimate_order(metric, values, ordered.strata, ordered.groups, resampler)
     sums = metric_sums(cell, metric)
     if sums is None:
-        return null(cell.nulls.get(metric.statistic) or f"not counted for the answer form '{cell.form}'")
+        many = metric.statistic == "confusion" and len(cell.options) > MOST_CLASSES
+        why = (
+            f"not counted for more than {MOST_CLASSES} options"
+            if many
+            else f"not counted for the answer form '{cell.form}'"
+        )
+        return null(cell.nulls.get(metric.statistic) or why)
     found = _bounded(estimate(metric, sums, resampler), name)
     return replace(found, why_null=metric.undefined) if found.value is None else found
 
