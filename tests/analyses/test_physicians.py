@@ -13,6 +13,7 @@ from tests.analyses.lesions import bench, human_scores, items_of, replies, score
 from sonogauge import BadInput
 from sonogauge.analyses import analyse
 from sonogauge.analyses.physicians import RaterItems, read_levels, two_way
+from sonogauge.folders import Folder
 from sonogauge.stats.resample import Resampler
 
 pytestmark = pytest.mark.part("physicians")
@@ -80,6 +81,8 @@ def test_val_physicians_are_not_compared_with_test_models(folder: Path, humans: 
 def test_who_annotated_is_flagged(folder: Path, models: list[Path]) -> None:
     rows = list(replies(items_of(folder, "val"), {"a1": ("senior", 0.9), "x": ("senior", 0.8)}))
     scores = human_scores(folder, folder.parent / "flagged", rows, "val")
+    # Said where the replies are loaded already.
+    assert any("FLAGGED: a1 annotated this benchmark" in one for one in Folder(scores).manifest.notices)
     found = analyse(scores, "physicians", beside=models, draws=300)
     (row,) = rows_of(found, "physicians")
     assert row["overlap"] == 1

@@ -29,7 +29,7 @@ from sonogauge.score.inputs import (
 )
 from sonogauge.score.judging.use import COVERAGE, Verdicts, read_verdicts
 from sonogauge.score.published import CellScorer, count_published, load_published, with_coords
-from sonogauge.score.replies import Reply, ReplySource, check_ids, join
+from sonogauge.score.replies import Reply, ReplySource, annotator_notices, check_ids, join
 from sonogauge.score.rows import RowContext, metric_rows, slice_rows
 from sonogauge.score.slices import MIN_N, slice_finder
 from sonogauge.score.values import SLICES, ModelValues, evaluate, metric_of
@@ -359,6 +359,7 @@ def _manifest(
     notices = [*spec.notices, *coordinate_notices(base.values())]
     if job.extractions:
         notices.append(share_line(job.parameters["extraction"], job.extractions.extractor))
+    notices += annotator_notices(source, job.bench.manifest)
     if spec.simulated:
         notices.append("Simulated images, not clinical: nothing here speaks of patients.")
     return Manifest(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sonogauge._errors import BadInput
 from sonogauge.answers.variants import exists
-from sonogauge.folders import Folder
+from sonogauge.folders import Folder, Manifest
 from sonogauge.items import Item
 from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
@@ -316,3 +316,12 @@ def _matched(items: Sequence[Item], replies: Sequence[Reply]) -> Iterator[tuple[
         while at < last and replies[at].item_id == item.item_id:
             at += 1
         yield item, list(replies[start:at])
+
+
+def annotator_notices(source: ReplySource, bench: Manifest) -> list[str]:
+    """Return a notice where somebody who made the references answers too; their scores are no yardstick."""
+    made = frozenset((bench.counts.get("annotators") or {}).get("names") or ())
+    both = sorted(made & {reply.rater_id for reply in source.replies if reply.rater_id}) if made else []
+    if not both:
+        return []
+    return [f"FLAGGED: {', '.join(both)} annotated this benchmark and answer it; their scores are no yardstick."]
