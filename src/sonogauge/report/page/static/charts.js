@@ -154,20 +154,24 @@ function comparisonSection(width, panel) {
     return h("section", {}, parts);
   }
   const pairs = [...new Set(found.differences.map((one) => `${one.first}\u0000${one.second}`))];
+  // First the models of this page, then baselines.
+  const own = new Set(scoredLines().map(lineLabel));
+  const rank = (pair) => pair.split("\u0000").filter((one) => !own.has(one)).length;
+  pairs.sort((a, b) => rank(a) - rank(b));
   if (!pairs.includes(forest.pair)) forest.pair = pairs[0] || "";
   const [first, second] = forest.pair.split("\u0000");
   if (pairs.length > 1) parts.push(h("div", { class: "filters" }, select("Pair", pairs.map((one) => [one, one.replace("\u0000", " − ")]), forest.pair, (value) => { forest.pair = value; drawForest(panel); })));
   const rowsOf = found.differences.filter((one) => one.first === first && one.second === second);
   const adjusted = found.correction === "bh" ? "p_bh" : "p_holm";
   const list = rowsOf.map((one) => ({
-    label: [one.task || one.metric, one.dataset, one.level].filter(Boolean).join(" "),
+    label: [one.task || metricName(one.metric), one.dataset, one.level].filter(Boolean).join(" "),
     value: one.d_difference, low: one.d_low, high: one.d_high, note: one.why,
     n: one.n, kind: one.d_low === null ? "" : one.d_low > 0 ? "good" : one.d_high < 0 ? "bad" : "even",
   }));
   if (first) parts.push(h("p", { class: "hint" }, `${first} minus ${second}, same items, same draws of patients; p by exchanging the models within patients, adjusted (${found.correction || "holm"}) within its family.`));
   parts.push(forestPlot(`Paired difference: ${first} minus ${second}`, list, width, ["second better", "first better"]));
   parts.push(asTable(["Where", "Difference of d", "p", "p adjusted", "n", "Groups"], rowsOf.map((one) => [
-    [one.task || one.metric, one.dataset, one.level].filter(Boolean).join(" "),
+    [one.task || metricName(one.metric), one.dataset, one.level].filter(Boolean).join(" "),
     one.d_difference === null ? one.why || DASH : digits(one.d_difference, "plain"), pText(one.p), pText(one[adjusted]), one.n, one.groups])));
   parts.push(h("p", { class: "hint" }, found.notices.join(" "), " Manifest ", h("code", {}, found.hash.slice(0, 12)), "."));
   return h("section", {}, parts);
