@@ -23,6 +23,7 @@ from sonogauge.score.inputs import (
     check_options,
     counting_parameters,
     groups_of,
+    made_parameters,
     open_replies,
     present_scenarios,
     read_items,
@@ -155,6 +156,7 @@ def score(
         **({"prevalence": prevalence} if prevalence is not None else {}),
         **({"coords": str(read_convention(coords))} if coords is not None else {}),
         **counting_parameters(spec),
+        **made_parameters(folder.manifest),
     }
     if any(one.statistic == "clinical" for task in spec.tasks.values() for one in map(metric_of, task.metrics) if one):
         parameters["clinical"] = True

@@ -13,7 +13,7 @@ from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
 from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario
-from sonogauge.folders import Folder
+from sonogauge.folders import Folder, Manifest
 from sonogauge.items import Item
 from sonogauge.score.replies import ReplySource, read_jsonl, read_run
 
@@ -224,6 +224,8 @@ PROTOCOLS: Final = ("strict", "published")
 MATCH: Final = "text_match"
 # Declared parameters of a benchmark that change what is counted.
 _COUNTED: Final = ("nsd_tol", "semacc_flags")
+# How a benchmark of masks was made, where its manifest says it: no number of it travels without these.
+_MADE: Final = ("reference_origin", "split", "category_pooling", "cell_of", "keep_negatives", "reveal_finding_types")
 
 
 def counting_parameters(spec: BenchmarkSpec) -> dict[str, Any]:
@@ -231,6 +233,12 @@ def counting_parameters(spec: BenchmarkSpec) -> dict[str, Any]:
     found: dict[str, Any] = {name: spec.parameters[name] for name in _COUNTED if name in spec.parameters}
     matched = any(MATCH in task.metrics for task in spec.tasks.values())
     return {**found, "matches": True} if matched else found
+
+
+def made_parameters(manifest: Manifest) -> dict[str, Any]:
+    """Return how a benchmark that names the origin of its references was made; nothing for any other."""
+    told = manifest.parameters
+    return {name: told[name] for name in _MADE if name in told} if "reference_origin" in told else {}
 
 
 def present_scenarios(spec: BenchmarkSpec, items: Sequence[Item]) -> tuple[Scenario, ...]:

@@ -119,7 +119,11 @@ def test_oracle_is_perfect_and_empty_masks_are_not(bench: Folder) -> None:
             "RPT": ("sem_acc", "rouge_l_beta1", "report_grounding", "finding_f1", "sem_size"),
         }.items():
             assert [value[protocol, task, name] for name in names] == pytest.approx([1.0] * len(names)), protocol
-    assert value["strict", "SEG", "hd95"] == 0.0 and value["strict", "SEG", "nsd"] == 1.0
+    for name in ("reference_origin", "split", "category_pooling", "cell_of", "keep_negatives", "semacc_flags"):
+        assert found.manifest.parameters[name] == bench.manifest.parameters[name]
+    for protocol in ("strict", "published"):
+        assert (value[protocol, "SEG", "hd95"], value[protocol, "SEG", "nsd"]) == (0.0, 1.0)
+        assert value[protocol, "SEG", "ciou"] == value[protocol, "SEG", "lesion_f1"] == 1.0
     assert value["strict", "VQA", "acc"] == 1.0
     # As published, a location question without a target can never be right.
     assert value["published", "VQA", "acc_location"] < 1.0
