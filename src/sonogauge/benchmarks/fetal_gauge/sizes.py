@@ -37,7 +37,8 @@ class SizeRule:
         """The rule in words."""
         what = "box area in native pixels" if self.name == "pixel" else "box area / image area"
         low, high = (f"{one:.4g}" for one in self.thresholds)
-        return f"size_rule {self.name}: {what}, small below {low}, medium below {high}, else large"
+        up = "up to" if self.name == "quantile" else "below"
+        return f"size_rule {self.name}: {what}, small {up} {low}, medium {up} {high}, else large"
 
 
 RELATIVE: Final = SizeRule("relative", (0.05, 0.15))
