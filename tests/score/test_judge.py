@@ -372,6 +372,23 @@ def test_a_cost_that_is_not_whole_says_so(tmp_path: Path) -> None:
     assert done.errors == {"gone": "refused: no such model"} and done.unpriced == ()
 
 
+def test_what_rules_decide_costs_nothing(tmp_path: Path) -> None:
+    replies, bench = made(tmp_path, {"AR/001": "psoriasis"}, [text_item(1, "psoriasis")])
+    arguments = [
+        "judge",
+        str(bench),
+        "--replies",
+        str(replies),
+        "--judge",
+        "openai-api/x/m",
+        "--out",
+        str(tmp_path / "v"),
+    ]
+    result = CliRunner().invoke(app, [*arguments, "--base-url", "http://127.0.0.1:9", "--timeout", "1"])
+    assert result.exit_code == 0, result.output
+    assert "cost: none, rules decided all" in result.stdout
+
+
 def test_private_texts_stay_on_this_machine(tmp_path: Path) -> None:
     replies, bench = made(tmp_path, {"AR/001": "a"}, [text_item(1, "psoriasis")])
     private = _make_private(bench, tmp_path / "private")

@@ -96,6 +96,8 @@ def judge_command(
             print(f"agreement of the judges: {said} (quadratic weights, {own['units']} replies)")
         tokens = f"{counts['input_tokens']} tokens in, {counts['output_tokens']} out"
         cost = "not known" if done.cost is None else f"{done.cost:.4f} dollars"
+        if not counts["asked"]:
+            cost = "none, rules decided all"
         if done.cost is not None and done.unpriced:
             cost = f"at least {cost}, no price is known of {', '.join(done.unpriced)}"
         print(f"cost: {cost} ({tokens})")
