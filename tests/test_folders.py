@@ -13,18 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sonogauge._errors import BadInput
-from sonogauge.folders import (
-    MANIFEST,
-    Folder,
-    Input,
-    Manifest,
-    canonical_hash,
-    canonical_json,
-    hash_rows,
-    new_folder,
-    read_manifest,
-    write_bytes,
-)
+from sonogauge.folders import MANIFEST, Folder, Input, Manifest, new_folder, read_manifest, write_bytes
+from sonogauge.hashes import canonical_hash, canonical_json, hash_rows
 from sonogauge.tables import SCHEMAS, TABLE_VERSION
 from tests.made_rows import TABLES, bare_row, full_row
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from sonogauge.folders import Folder, Manifest, TableWriter, new_folder, sort_rows
+from sonogauge.folders import Folder, Manifest, new_folder, sort_rows
+from sonogauge.table_writer import TableWriter
 from sonogauge.tables import SCHEMAS, TABLE_VERSION, VALUE, key_of
 from tests.made_rows import TABLES, bare_row, full_row
 

@@ -17,7 +17,8 @@ from typing import Any, ClassVar, Final, Self
 from filelock import FileLock, Timeout
 
 from sonogauge._errors import BadInput
-from sonogauge.folders import MANIFEST, Manifest, TableFacts, TableWriter, read_manifest, write_bytes
+from sonogauge.folders import MANIFEST, Manifest, read_manifest, write_bytes
+from sonogauge.table_writer import TableFacts, TableWriter
 
 LOCK: Final = ".lock"
 

@@ -7,12 +7,10 @@ bytes of the Parquet file, so it does not depend on the writer's version; media 
 
 from __future__ import annotations
 
-import hashlib
 import json
-import math
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -24,10 +22,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sonogauge._errors import BadInput
 from sonogauge._leftovers import Scratch, clear_leftovers
+from sonogauge.hashes import canonical_hash
+from sonogauge.table_writer import TableFacts, TableWriter
 from sonogauge.tables import ADDED, SCHEMAS, TABLE_VERSION, key_of
 
 MANIFEST: Final = "manifest.json"
-_IMAGE_BYTES: Final = "image.bytes"  # of cases
 _REMAKE: Final = "make the folder again"
 
 
@@ -36,13 +35,6 @@ class Input(BaseModel):
 
     role: str
     path: str
-    hash: str
-
-
-class TableFacts(BaseModel):
-    """Rows and content hash of one table of a folder."""
-
-    rows: int
     hash: str
 
 
@@ -78,22 +70,6 @@ class Manifest(BaseModel):
         return next((one for one in self.inputs if one.role == role), None)
 
 
-def canonical_json(value: Any) -> str:
-    """Return JSON with sorted keys and no spaces: equal values give equal text."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, default=_plain)
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, bytes):
-        return hashlib.sha256(value).hexdigest()
-    raise TypeError(f"not a JSON value: {type(value).__name__}")
-
-
-def canonical_hash(value: Any) -> str:
-    """Return the SHA-256 of the canonical JSON of a value, as hex digits."""
-    return hashlib.sha256(canonical_json(value).encode("utf-8", "surrogatepass")).hexdigest()
-
-
 def write_bytes(path: Path, data: bytes) -> None:
     """Write a file whole or not at all: temporary name, fsync, rename."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -108,73 +84,6 @@ def write_bytes(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-
-
-class TableWriter:
-    """Streams rows of one table into a Parquet file and keeps its hash; memory is one row group.
-
-    Rows must arrive sorted by the key where the hash is to be comparable between makers.
-    """
-
-    def __init__(self, path: Path, name: str, rows_per_group: int = 2048, bytes_per_group: int | None = None) -> None:
-        self._schema = SCHEMAS[name]
-        self._names = frozenset(self._schema.names)
-        # A dictionary of images would be as large as the row group and be decoded whole to read one of them; most
-        # image files are compressed already, and Snappy soon gives up on those.
-        packing = {column: "snappy" if column == _IMAGE_BYTES else "zstd" for column in _leaf_columns(self._schema)}
-        self._writer = pq.ParquetWriter(path, self._schema, compression=packing, use_dictionary=name != "cases")
-        self._pending: list[Mapping[str, Any]] = []
-        self._size = rows_per_group
-        self._most_bytes = bytes_per_group
-        self._bytes = 0
-        self._digest = hashlib.sha256()
-        self.rows = 0
-
-    def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Append rows; a missing column is null, an unknown one is an error of the caller."""
-        for row in rows:
-            if unknown := row.keys() - self._names:
-                raise KeyError(f"no such column: {sorted(unknown)}")
-            self._pending.append(row)
-            if self._most_bytes is not None:
-                self._bytes += len((row.get("image") or {}).get("bytes") or b"")
-            if len(self._pending) >= self._size or self._bytes >= (self._most_bytes or math.inf):
-                self._flush()
-
-    def _flush(self) -> None:
-        if self._pending:
-            table = pa.Table.from_pylist(self._pending, schema=self._schema)
-            self._pending, self._bytes = [], 0
-            self.write_table(table)
-
-    def write_table(self, table: pa.Table) -> None:
-        """Append a table of the same schema."""
-        hash_rows(table, self._digest)
-        self._writer.write_table(table)
-        self.rows += table.num_rows
-
-    def close(self) -> TableFacts:
-        """Finish the file and return its rows and hash."""
-        self._flush()
-        self._writer.close()
-        return TableFacts(rows=self.rows, hash=self._digest.hexdigest())
-
-
-def hash_rows(table: pa.Table, digest: Any) -> None:
-    """Feed the rows of a table to a hash, one canonical JSON line each."""
-    # Few at a time, because they come with their images.
-    for batch in table.to_batches(max_chunksize=64):
-        for row in batch.to_pylist():
-            digest.update(canonical_json(row).encode("utf-8", "surrogatepass"))
-            digest.update(b"\n")
-
-
-def _leaf_columns(schema: pa.Schema) -> list[str]:
-    """Return the names by which Parquet knows the columns of a schema, nested ones by their paths."""
-    sink = pa.BufferOutputStream()
-    pq.ParquetWriter(sink, schema).close()
-    columns = pq.ParquetFile(pa.BufferReader(sink.getvalue())).schema
-    return [columns.column(number).path for number in range(len(columns))]
 
 
 class FolderWriter:

@@ -12,7 +12,8 @@ from typing import Any
 from PIL import Image
 
 from sonogauge.answers import AnswerSpec
-from sonogauge.folders import Manifest, canonical_hash, new_folder
+from sonogauge.folders import Manifest, new_folder
+from sonogauge.hashes import canonical_hash
 from sonogauge.items import Item, ItemImage
 
 PLACES = (

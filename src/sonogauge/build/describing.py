@@ -14,7 +14,8 @@ from sonogauge.build.recipe import METRICS, Recipe, TaskRecipe
 from sonogauge.build.stages.questions import Asked
 from sonogauge.build.stages.splits import SplitResult
 from sonogauge.build.stages.vocabulary import Vocabulary
-from sonogauge.folders import Input, Manifest, canonical_hash
+from sonogauge.folders import Input, Manifest
+from sonogauge.hashes import canonical_hash
 from sonogauge.items import Item
 
 

@@ -12,7 +12,8 @@ from sonogauge.build.recipe import Recipe, SourceEntry
 from sonogauge.build.shards import WorkFolder
 from sonogauge.build.stages.quality import Examine
 from sonogauge.build.stages.vocabulary import Vocabulary, read_vocabulary
-from sonogauge.folders import Folder, Input, canonical_hash
+from sonogauge.folders import Folder, Input
+from sonogauge.hashes import canonical_hash
 from sonogauge.sources.importer import import_cases
 from sonogauge.sources.rows import Look
 

@@ -20,7 +20,8 @@ from filelock import FileLock, Timeout
 
 from sonogauge._errors import BadInput
 from sonogauge.build.engine import Engine
-from sonogauge.folders import Folder, canonical_hash, open_table
+from sonogauge.folders import Folder, open_table
+from sonogauge.hashes import canonical_hash
 
 SHARD_ROWS: Final = 512
 BATCH_ROWS: Final = 16

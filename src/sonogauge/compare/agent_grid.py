@@ -17,7 +17,8 @@ from urllib.parse import quote
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.compare.sides import Counted, Ground, count, make_ground, read_sides
-from sonogauge.folders import Folder, canonical_hash, write_bytes
+from sonogauge.folders import Folder, write_bytes
+from sonogauge.hashes import canonical_hash
 from sonogauge.models.agents.switches import Switches
 from sonogauge.models.agents.ultrag import RULE
 from sonogauge.models.segmenters import SEGMENTERS

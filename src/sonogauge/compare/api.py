@@ -26,7 +26,8 @@ from sonogauge.compare.sides import (
     refuse_other_items,
 )
 from sonogauge.compare.slices import BUILT_IN, level_of
-from sonogauge.folders import Folder, Input, Manifest, canonical_hash, new_folder, write_bytes
+from sonogauge.folders import Folder, Input, Manifest, new_folder, write_bytes
+from sonogauge.hashes import canonical_hash
 from sonogauge.models.groups import load_cards
 from sonogauge.report.view import SIMULATED_NOTICE, SOURCES_NOTICE
 from sonogauge.score.compose import composite_values

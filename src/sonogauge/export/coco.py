@@ -9,7 +9,8 @@ from sonogauge.export.card import write_card
 from sonogauge.export.content import Content
 from sonogauge.export.hf import CARD, open_cases
 from sonogauge.export.jsonl import IMAGES, write_images
-from sonogauge.folders import FolderWriter, canonical_json, write_bytes
+from sonogauge.folders import FolderWriter, write_bytes
+from sonogauge.hashes import canonical_json
 
 _COLUMNS = ["case_id", "width", "height", "masks", "boxes", "group", "source", "licence"]
 

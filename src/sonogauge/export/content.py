@@ -15,7 +15,8 @@ from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import BenchmarkSpec, read_spec
 from sonogauge.export.done import Done
-from sonogauge.folders import Folder, Input, Manifest, canonical_hash, canonical_json, write_bytes
+from sonogauge.folders import Folder, Input, Manifest, write_bytes
+from sonogauge.hashes import canonical_hash, canonical_json
 from sonogauge.run.images import CaseImages, ImageFault
 
 WITHHELD: Final = "withheld.jsonl"

@@ -9,7 +9,8 @@ from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec
 from sonogauge.export.card import write_card
 from sonogauge.export.content import Content
 from sonogauge.export.hf import CARD, case_schema, open_cases
-from sonogauge.folders import FolderWriter, canonical_json, write_bytes
+from sonogauge.folders import FolderWriter, write_bytes
+from sonogauge.hashes import canonical_json
 
 ITEMS_FILE: Final = "items.jsonl"
 CASES_FILE: Final = "cases.jsonl"

@@ -13,7 +13,8 @@ from sonogauge.export.card import write_card
 from sonogauge.export.content import Content
 from sonogauge.export.hf import CARD
 from sonogauge.export.jsonl import IMAGES, write_images
-from sonogauge.folders import FolderWriter, canonical_json, write_bytes
+from sonogauge.folders import FolderWriter, write_bytes
+from sonogauge.hashes import canonical_json
 from sonogauge.tables import from_facts
 
 RECORDS_FILE: Final = "records.jsonl"

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.spec import BenchmarkSpec
-from sonogauge.folders import Folder, Input, canonical_hash
+from sonogauge.folders import Folder, Input
+from sonogauge.hashes import canonical_hash
 from sonogauge.inspect.judging import Judge, prediction_text, values_of
 from sonogauge.items import Item
 from sonogauge.models.baselines import baseline_replies

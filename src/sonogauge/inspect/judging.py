@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from sonogauge.benchmarks.spec import BenchmarkSpec
-from sonogauge.folders import Folder, canonical_hash
+from sonogauge.folders import Folder
+from sonogauge.hashes import canonical_hash
 from sonogauge.items import Item
 from sonogauge.score import score
 from sonogauge.score.cells import cell_options, count_strict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from sonogauge.folders import canonical_json
+from sonogauge.hashes import canonical_json
 from sonogauge.report import blocks, standings
 from sonogauge.report.board import Board
 from sonogauge.report.cells import Table, View

@@ -12,7 +12,8 @@ from typing import Any, Final
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
-from sonogauge.folders import Folder, Input, Manifest, canonical_hash, new_folder, sort_rows, write_bytes
+from sonogauge.folders import Folder, Input, Manifest, new_folder, sort_rows, write_bytes
+from sonogauge.hashes import canonical_hash
 from sonogauge.review.forms import CAUSE, COMMENT, FAULT, JOINED, SIGN_OFF, SIGNED, ReviewForm, load_form
 from sonogauge.review.labelstudio import Annotation, Skipped, read_annotations
 from sonogauge.review.outgoing import KIND, clickable

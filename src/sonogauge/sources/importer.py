@@ -19,7 +19,8 @@ import pyarrow as pa
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge._registry import Registry
-from sonogauge.folders import FolderWriter, Input, Manifest, canonical_hash, new_folder
+from sonogauge.folders import FolderWriter, Input, Manifest, new_folder
+from sonogauge.hashes import canonical_hash
 from sonogauge.sources.catalogue import find_source
 from sonogauge.sources.findings import Finding, ReadLog
 from sonogauge.sources.layout import Layout, SourceSpec

@@ -12,7 +12,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from sonogauge._errors import BadInput
-from sonogauge.folders import canonical_hash
+from sonogauge.hashes import canonical_hash
 from sonogauge.tables import CASES
 
 _COLUMNS: Final = ("raw", "canonical", "source", "field")

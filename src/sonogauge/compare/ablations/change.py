@@ -8,7 +8,7 @@ from typing import Any, Final
 from sonogauge._errors import BadInput
 from sonogauge.compare.ablations.base import Ablation, column, items_of, share, shown, table
 from sonogauge.compare.sides import Outcome, Side, count
-from sonogauge.folders import canonical_json
+from sonogauge.hashes import canonical_json
 
 FORMS: Final = ("choice", "multi_choice", "place")
 NOTES: Final = (

@@ -52,7 +52,6 @@ def image_ablation(ablation: Ablation) -> dict[str, Any]:
                             "low": gap.low,
                             "high": gap.high,
                             "why_null": gap.why_null,
-                    "reliable": gap.reliable or gap.low is None,
                             "reliable": gap.reliable or gap.low is None,
                         },
                         "p": p_value(gap.p, gap.why_no_p),

@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from sonogauge import __version__
 from sonogauge._errors import BadInput
 from sonogauge.cases.geometry import decode_mask
-from sonogauge.folders import MANIFEST, Folder, Input, Manifest, canonical_json, write_bytes
+from sonogauge.folders import MANIFEST, Folder, Input, Manifest, write_bytes
+from sonogauge.hashes import canonical_json
 from sonogauge.models.segmenters.base import SegmenterFault, decode_pixels
 from sonogauge.models.segmenters.unet import (
     CONFIG,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from sonogauge._errors import BadInput
-from sonogauge.folders import canonical_hash
+from sonogauge.hashes import canonical_hash
 from sonogauge.models.base import Model, Outcome, Request
 from sonogauge.score.judging.verdict import Read, read_verdict
 
