@@ -12,7 +12,8 @@ function tile(line, columns) {
   const own = fact(line, head.task, head.metric);
   const judged = verdictCounts(line);
   const recipe = data.scores[data.lines[line].scores];
-  const failures = (data.failures[state.protocol] || [])[data.lines[line].scores] || {};
+  // What could be read is what the strict parsers read; under the published protocol a failure may leave the count.
+  const failures = (data.failures.strict || data.failures[state.protocol] || [])[data.lines[line].scores] || {};
   const failed = Object.values(failures).reduce((sum, one) => sum + one, 0);
   const share = recipe.scored ? Math.max(0, (recipe.scored - failed) / recipe.scored) : null;
   return h("li", { class: "tile" },
