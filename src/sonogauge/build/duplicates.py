@@ -70,24 +70,29 @@ def find_copies(
     Args:
         left: codes of one set.
         right: codes of the other.
-        thumbs: gives the thumbnails of pairs, in their order.
+        thumbs: gives the thumbnails of pairs, in their order; called from several threads.
         limits: what counts as near.
         skip: pairs not to be judged.
     """
     import cv2
 
     cv2.setNumThreads(1)  # the threads here are enough
-    with ThreadPoolExecutor(_THREADS) as pool:
-        starts = range(0, len(left), _ROWS)
-        found = list(pool.map(lambda start: _candidates(left, right, start, limits, skip), starts))
-        kept = [candidate for part, _ in found for candidate in part]
-        judged = pool.map(_judge, kept, thumbs([(one.left, one.right) for one in kept]))
+
+    def compare(start: int) -> tuple[list[Pair], int, int]:
+        # Judged right away: all candidates of a large set at once would not be few.
+        kept, cut = _candidates(left, right, start, limits, skip)
+        pictures = thumbs([(one.left, one.right) for one in kept])
+        values = [_judge(one, pair) for one, pair in zip(kept, pictures, strict=True)]
         pairs = [
             Pair(one.left, one.right, one.orientation, round(value, 4))
-            for one, value in zip(kept, judged, strict=True)
+            for one, value in zip(kept, values, strict=True)
             if value >= limits.correlation
         ]
-    return pairs, len(kept), sum(cut for _, cut in found)
+        return pairs, len(kept), cut
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        found = list(pool.map(compare, range(0, len(left), _ROWS)))
+    return [pair for pairs, _, _ in found for pair in pairs], sum(n for _, n, _ in found), sum(n for _, _, n in found)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ _ROOT: Final = float(np.sqrt(0.5))
 def render(scene: Scene, patient: Patient, random: np.random.Generator) -> NDArray[np.uint8]:
     """Return the 256 x 256 grey image of a scene; the speckle comes from `random`."""
     import cv2
+    from scipy.ndimage import map_coordinates
 
     shape = probe_of(scene.probe)
     level = _tissue(shape, patient, random)
@@ -43,7 +44,8 @@ def render(scene: Scene, patient: Patient, random: np.random.Generator) -> NDArr
     decibel = 20 * np.log10(envelope + np.float32(1e-6))
     grey = (decibel + np.float32(patient.gain)) / np.float32(patient.dynamic_range) + np.float32(_TISSUE_LEVEL)
     beam, sample = shape.to_beams()
-    image = cv2.remap(grey.astype(np.float32), beam, sample, cv2.INTER_LINEAR, borderValue=0.0)
+    # Not OpenCV's `remap`: some of its versions round the places to 1/32 of a sample.
+    image = map_coordinates(grey.astype(np.float32), (sample, beam), order=1, cval=0.0)
     image[beam < 0] = 0
     return np.asarray(np.rint(np.clip(image, 0, 1) * 255), dtype=np.uint8)
 
