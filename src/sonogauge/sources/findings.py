@@ -32,7 +32,7 @@ class Regions:
 RegionLoader = Callable[[int, int], Regions]
 
 
-@dataclass
+@dataclass(slots=True)
 class Finding:
     """One case as a reader finds it; pixels and masks are loaded later, off the main thread.
 
