@@ -74,6 +74,26 @@ def test_images_that_may_not_leave_stay(tmp_path: Path) -> None:
     assert file.read_text("utf-8").strip() == "" and not list((tmp_path / "out" / "images").iterdir())
 
 
+def test_private_and_closed_images_leave_no_trace_of_their_own(tmp_path: Path) -> None:
+    states = ({"redistributable": True, "licence": "CC0"}, {}, {"redistributable": True, "private": True})
+    rows = [
+        annotation(tmp_path / "data", number, **states[number % 3], patient_id=f"person-{number}")
+        for number in range(6)
+    ]
+    write(tmp_path / "data" / "annotations.jsonl", rows)
+    build("medlesionvqa", tmp_path / "data", tmp_path / "bench", parameters={"val_share": 0})
+    file = _export(tmp_path / "bench", tmp_path / "out")
+    content = b"".join(one.read_bytes() for one in sorted((tmp_path / "out").rglob("*")) if one.is_file())
+    left = 0
+    for case in Folder(tmp_path / "bench").rows("cases"):
+        is_open = case["redistributable"] is True and not case["private"]
+        left += is_open
+        assert (case["image"]["bytes"] in content) == is_open, case["case_id"]
+        assert (case["patient"].encode() in content) == is_open, case["case_id"]
+        assert not (case["private"] and case["sha256"].encode() in content), case["case_id"]
+    assert left == 2 and file.read_text("utf-8").count("\n") > 10
+
+
 def test_other_benchmarks_have_no_questions_file(tmp_path: Path) -> None:
     other = write_bench(tmp_path / "bench", [u2_item("DD", "23", 1, {"choices": ("benign",)})])
     result = CliRunner().invoke(app, ["export", str(other), "--format", "questions", "--out", str(tmp_path / "out")])

@@ -241,6 +241,29 @@ def test_the_export_in_the_official_layout_keeps_back_what_may_not_leave(bench: 
     assert not (tmp_path / "part/datasets/Fetal").exists() and (tmp_path / "part/withheld.jsonl").is_file()
 
 
+def test_the_export_in_the_official_layout_keeps_back_what_is_private(bench: Folder, tmp_path: Path) -> None:
+    import shutil
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from sonogauge.export import export
+
+    shutil.copytree(bench.path, tmp_path / "mixed")
+    table = pq.read_table(tmp_path / "mixed/cases.parquet")
+    private = pa.array([source == "hc18" for source in table["source"].to_pylist()])
+    table = table.set_column(table.schema.get_field_index("private"), table.schema.field("private"), private)
+    pq.write_table(table, tmp_path / "mixed/cases.parquet")
+    assert write_official(tmp_path / "mixed", tmp_path / "written") == {"Breast": 15}
+    assert not (tmp_path / "written/datasets/Fetal").exists()
+    done = export(tmp_path / "mixed", "ultrag", tmp_path / "part")
+    assert done.files == {"annotations/Breast.jsonl": 15} and done.private > 0 and done.withheld == 0
+    content = b"".join(one.read_bytes() for one in sorted((tmp_path / "part").rglob("*")) if one.is_file())
+    for row in table.select(["case_id", "image", "sha256", "private"]).to_pylist():
+        assert (row["image"]["bytes"] in content) != row["private"], row["case_id"]
+        assert not (row["private"] and row["sha256"].encode() in content), row["case_id"]
+
+
 def test_the_audit_of_official_files_counts_lines_that_do_not_read(bench: Folder, tmp_path: Path) -> None:
     write_official(bench.path, tmp_path / "files")
     file = tmp_path / "files/annotations/Breast.jsonl"

@@ -227,7 +227,8 @@ def write_official(bench: Path | str, out: Path | str) -> dict[str, int]:
     """Write a benchmark of this kind in the official layout; return the number of images by category.
 
     `out` gets `annotations/<Category>.jsonl` and `datasets/<Category>/Datasets/<name>_coco/{train,test}/`. Records
-    carry `reference_origin`, which official files do not have.
+    carry `reference_origin`, which official files do not have. Private images, and those that may not be passed on,
+    stay back.
 
     Raises:
         BadInput: `out` is not empty, or the folder holds no records.
@@ -235,7 +236,10 @@ def write_official(bench: Path | str, out: Path | str) -> dict[str, int]:
     target = Path(out)
     if target.exists() and any(target.iterdir()):
         raise BadInput("exists already", file=target, fix="choose another folder")
-    return write_layout(Folder(bench, "benchmark"), target, lambda case_id: True)
+    folder = Folder(bench, "benchmark")
+    facts = folder.rows("cases", ["case_id", "redistributable", "private"])
+    may_leave = {row["case_id"] for row in facts if row["redistributable"] is True and not row["private"]}
+    return write_layout(folder, target, may_leave.__contains__)
 
 
 def write_layout(folder: Folder, target: Path, keep: Callable[[str], bool]) -> dict[str, int]:
