@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +44,7 @@ class TableWriter:
         self._most_bytes = bytes_per_group
         self._bytes = 0
         self._digest = hashlib.sha256()
+        self._thread = ThreadPoolExecutor(1)
         self.rows = 0
 
     def write(self, rows: Iterable[Mapping[str, Any]]) -> None:
@@ -64,13 +66,16 @@ class TableWriter:
 
     def write_table(self, table: pa.Table) -> None:
         """Append a table of the same schema."""
+        # Packing and hashing take about as long as each other, and only hashing needs the interpreter.
+        written = self._thread.submit(self._writer.write_table, table)
         hash_rows(table, self._digest)
-        self._writer.write_table(table)
+        written.result()
         self.rows += table.num_rows
 
     def close(self) -> TableFacts:
         """Finish the file and return its rows and hash."""
         self._flush()
+        self._thread.shutdown()
         self._writer.close()
         return TableFacts(rows=self.rows, hash=self._digest.hexdigest())
 
