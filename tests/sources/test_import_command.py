@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import sonogauge
@@ -135,6 +136,86 @@ def test_two_rows_for_one_image_and_images_without_a_row_are_told(tmp_path: Path
     assert manifest.counts["fault: row without an id"] == 1
     assert manifest.counts["rows without an image in t.csv"] == 1
     assert "no row in t.csv" in rows["b"]["known_issues"]
+
+
+EACH = """
+patient: "{person}"
+labels: {finding: "{finding}"}
+tables: [{file: t.csv, key: "{name}", match: "{stem}", rows: each}]
+masks:
+  - {kind: box, category: "{finding}", box: ["{x}", "{y}", "{w}", "{h}"]}
+  - {kind: point, category: "{landmark}", point: ["{px}", "{py}"]}
+measurements:
+  - {name: "{what}", value: "{size}", unit: "{unit}"}
+  - {name: age, value: "{age}", unit: years}
+"""
+
+
+def test_each_row_of_an_image_adds_its_box_point_and_measurement(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    for name in ("a", "b", "c", "d"):
+        save(root / f"{name}.png", noise(ord(name)))
+    lines = (
+        "a,p1,41,cyst,1,2,3,4,,,,,",
+        "a,p1,41,mass,5,6,7,8,,,,,",
+        "b,p2,52,,,,,,tip,10,11,,",
+        "a,p1,41,cyst,9,2,3,4,,,,depth,3.5",
+        "a,p1,41,cyst,1,2,3,4,,,,,",  # stands there twice
+        "b,p2,52,,,,,,base,12,13,length,8",
+        "b,p2,52,,,,,,,,,width,6.5",
+        "c,p3,63,mass,1,,3,4,,,,,",  # half a box
+        "c,p3,63,mass,1,1,3,4,x,y,2,,",  # half a point
+        "z,p9,1,cyst,1,2,3,4,,,,,",
+        "z,p9,1,mass,1,2,3,4,,,,,",
+    )
+    header = "name,person,age,finding,x,y,w,h,landmark,px,py,what,size,unit"
+    write(root / "t.csv", csv(header, *(f"{line},{'mm' if line[-1].isdigit() else ''}" for line in lines)))
+    rows, manifest = imported("folder", root, map_file=write(tmp_path / "map.yaml", EACH))
+    boxes = {name: [tuple(one.values()) for one in row["boxes"]] for name, row in rows.items()}
+    assert boxes["a"] == [("cyst", 1, 2, 3, 4), ("mass", 5, 6, 7, 8), ("cyst", 9, 2, 3, 4)]
+    assert boxes["b"] == [] and boxes["c"] == [("mass", 1, 1, 3, 4)] and boxes["d"] == []
+    assert [tuple(one.values()) for one in rows["b"]["points"]] == [("tip", 10, 11), ("base", 12, 13)]
+    numbers = {name: [tuple(one.values()) for one in row["measurements"]] for name, row in rows.items()}
+    assert numbers["a"] == [("depth", 3.5, "mm"), ("age", 41, "years")]
+    assert numbers["b"] == [("length", 8, "mm"), ("width", 6.5, "mm"), ("age", 52, "years")]
+    # Facts of an image are what all its rows agree on.
+    assert [row["patient"] for row in rows.values()] == ["p1", "p2", "p3", None]
+    assert labels(rows["a"]) == {} and labels(rows["c"]) == {"finding": "mass"}
+    assert {"box is not of numbers", "point is not of numbers"} <= set(rows["c"]["known_issues"])
+    assert manifest.counts["rows read from t.csv"] == 8 and manifest.counts["rows without an image in t.csv"] == 2
+    assert manifest.counts["fault: row for an image that stands there twice"] == 1
+    assert manifest.counts["fault: image without a row in t.csv"] == 1 and manifest.counts["boxes"] == 4
+    assert "fault: two rows for one image that differ" not in manifest.counts
+
+
+def test_boxes_may_be_given_by_their_corners(tmp_path: Path) -> None:
+    root = tmp_path / "data"
+    save(root / "a.png", noise(1))
+    write(root / "t.csv", csv("file,x0,y0,x1,y1", "a.png,1,2,11,22", "a.png,3,4,5,6"))
+    text = """
+tables: [{file: t.csv, key: "{file}", match: "{file}", rows: each}]
+masks: [{kind: box, corners: ["{x0}", "{y0}", "{x1}", "{y1}"]}]
+"""
+    rows, _ = imported("folder", root, map_file=write(tmp_path / "map.yaml", text))
+    assert [tuple(one.values()) for one in rows["a"]["boxes"]] == [("lesion", 1, 2, 10, 20), ("lesion", 3, 4, 2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "told"),
+    [
+        ("folder", "masks: [{kind: box}]", "kind 'box' needs `box` or `corners`"),
+        ("folder", "masks: [{kind: point}]", "kind 'point' needs `point`"),
+        ("mat", "tables: [{file: t.csv, key: '{a}', match: '{a}', rows: each}]", "beside image files only"),
+        ("npy", "tables: [{file: t.csv, key: '{file}', match: '{file}', rows: each}]", "do not say their frame"),
+    ],
+)
+def test_rules_that_could_give_nothing_are_refused(tmp_path: Path, kind: str, text: str, told: str) -> None:
+    root = tmp_path / "data"
+    root.mkdir()
+    np.save(root / "clip.npy", np.stack([noise(number) for number in range(3)]))
+    write(root / "t.csv", csv("file,x", "clip.npy,1", "clip.npy,2"))
+    with pytest.raises(BadInput, match=told):
+        imported(kind, root, map_file=write(tmp_path / "map.yaml", text))
 
 
 def test_the_same_picture_in_two_splits_is_told(tmp_path: Path) -> None:

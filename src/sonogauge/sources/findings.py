@@ -37,8 +37,8 @@ class Finding:
     """One case as a reader finds it; pixels and masks are loaded later, off the main thread.
 
     path: of its media file. name: its id within the source, before a layout's own `id` template. fields: facts for the
-    templates of the layout. labels, texts: what annotations say themselves. cluster: video or source file that it
-    shares with other cases.
+    templates of the layout. rows: facts of each row of a table that has several for one image. labels, texts: what
+    annotations say themselves. cluster: video or source file that it shares with other cases.
     """
 
     path: str
@@ -49,6 +49,7 @@ class Finding:
     labels: list[tuple[str, str]] = field(default_factory=list)
     texts: list[tuple[str, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    rows: list[dict[str, str]] = field(default_factory=list)
     cluster: str | None = None
     frame: int | None = None
     frames: int = 1

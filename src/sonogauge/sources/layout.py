@@ -64,7 +64,7 @@ class MaskRule(_Strict):
     match: str | None = None
     names: str | None = None
     separator: str = "&"
-    kind: Literal["binary", "outline", "classes", "colours", "polygon", "box", "boxes"] = "binary"
+    kind: Literal["binary", "outline", "classes", "colours", "polygon", "box", "boxes", "point"] = "binary"
     category: Value = Value(value="lesion")
     classes: dict[int, str] = Field(default_factory=dict)
     ignored: tuple[int, ...] = (0,)
@@ -74,10 +74,20 @@ class MaskRule(_Strict):
     rotate: int = 0  # quarter turns clockwise, as the image is turned
     larger: str | None = None  # the class that must be the largest
     box: tuple[str, str, str, str] | None = None  # templates of x, y, width, height
+    corners: tuple[str, str, str, str] | None = None  # or of left, top, right, bottom
+    point: tuple[str, str] | None = None  # templates of x, y; the category names it
     boxes: str | None = None  # template of a JSON list of [category, [left, top, right, bottom]], or of corners alone
     box_labels: str | None = None  # template of a JSON list of the categories, for corners alone
     optional: bool = True
     fan: bool = False  # the mask of the scan itself
+
+    @model_validator(mode="after")
+    def _cells(self) -> MaskRule:
+        needed = {"box": (self.box, self.corners), "boxes": (self.boxes,), "point": (self.point,)}.get(self.kind)
+        if needed is not None and sum(one is not None for one in needed) != 1:
+            words = "`box` or `corners`" if self.kind == "box" else f"`{self.kind}`"
+            raise ValueError(f"kind '{self.kind}' needs {words}")
+        return self
 
     @field_validator("files", mode="before")
     @classmethod
@@ -90,7 +100,8 @@ class TableRule(_Strict):
 
     key: template over a row (with the fields of the table's path). match: template over the facts of the image.
     compare: as text, as file names without their ending, or as numbers. A table that is not needed may be absent or
-    lack the key.
+    lack the key. rows: with `each`, an image has a row for each of its boxes, points or measurements: every row adds
+    what the rules `box`, `point` and `measurements` make of it, and only what all rows agree on is a fact of the image.
     """
 
     file: str
@@ -103,10 +114,11 @@ class TableRule(_Strict):
     compare: Literal["text", "stem", "number"] = "text"
     needed: bool = True
     prefix: str = ""
+    rows: Literal["one", "each"] = "one"
 
 
 class Measurement(_Strict):
-    """A number with its unit."""
+    """A number with its unit; all three are templates."""
 
     name: str
     value: str
@@ -177,6 +189,8 @@ class Layout(_Strict):
 
     @model_validator(mode="after")
     def _patterns(self) -> Layout:
+        if self.reader != "files" and any(one.rows == "each" for one in self.tables):
+            raise ValueError("tables with `rows: each` are read beside image files only")
         for pattern in (*self.find, *self.skip, *(one.file for one in self.tables)):
             _compiles(pattern)
         for rule in self.masks:

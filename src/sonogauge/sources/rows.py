@@ -90,7 +90,7 @@ def make_row(origin: Origin, finding: Finding, layout: Layout, look: Look | None
         issues.append(PATIENT_UNKNOWN)
     issues += _stated(layout, facts, media)
     masks, boxes = _coded(regions)
-    measurements = list(_measurements(layout, facts, issues))
+    measurements = _measurements(layout, facts, finding.rows, issues)
     row = {
         "case_id": origin.case_id(name),
         "image": {"bytes": media.data, "path": f"{_file_name(name)}.{media.ending}"},
@@ -206,15 +206,25 @@ def _number(template: str, facts: dict[str, str]) -> float | None:
     return value
 
 
-def _measurements(layout: Layout, facts: dict[str, str], issues: list[str]) -> Iterable[dict[str, Any]]:
+def _measurements(
+    layout: Layout, facts: dict[str, str], rows: list[dict[str, str]], issues: list[str]
+) -> list[dict[str, Any]]:
+    found = []
     for rule in layout.measurements:
-        try:
-            value = _number(rule.value, facts)
-        except ValueError:
-            issues.append(f"{rule.name} is no number")
-            continue
-        if value is not None:
-            yield {"name": rule.name, "value": value, "unit": rule.unit}
+        used = {name for text in (rule.name, rule.value, rule.unit) for name in Template(text).fields}
+        # Once for each row where rows differ in it, once where it is a fact of the image.
+        own = [row for row in rows if not used.isdisjoint(row.keys() - facts.keys())]
+        for row in own or [{}]:
+            one = {**row, **facts}
+            name, unit = (Template(text).fill(one) for text in (rule.name, rule.unit))
+            try:
+                value = _number(rule.value, one)
+            except ValueError:
+                issues.append(f"{name or rule.name} is no number")
+                continue
+            if value is not None and name is not None and unit is not None:
+                found.append({"name": name, "value": value, "unit": unit})
+    return found
 
 
 def _spacing(

@@ -40,7 +40,8 @@ def find(tree: Tree, layout: Layout, log: ReadLog) -> Iterator[Finding]:
         log.count("image files")
         facts = {**fields, "path": path, "file": path.rpartition("/")[2], "stem": fields.get("stem", _stem(path))}
         notes = [note for table in tables if (note := table.add(facts))]
-        for finding in _of_file(tree, path, facts, layout, masks, log):
+        rows = [row for table in tables for row in table.each(facts)]
+        for finding in _of_file(tree, path, facts, rows, layout, masks, log):
             finding.notes.extend(notes)
             yield finding
     for table in tables:
@@ -59,12 +60,18 @@ def _stem(path: str) -> str:
 
 
 def _of_file(
-    tree: Tree, path: str, facts: dict[str, str], layout: Layout, masks: list[Masks], log: ReadLog
+    tree: Tree,
+    path: str,
+    facts: dict[str, str],
+    rows: list[dict[str, str]],
+    layout: Layout,
+    masks: list[Masks],
+    log: ReadLog,
 ) -> Iterator[Finding]:
     name = path[: -len(path.rpartition("/")[2])] + _stem(path)
     kind = stack_kind(path)
     if kind is None:
-        finding = Finding(path, name, facts, partial(open_still, tree, path, layout.rotate))
+        finding = Finding(path, name, facts, partial(open_still, tree, path, layout.rotate), rows=rows)
         for mask in masks:
             mask.attach(finding)
         yield finding
@@ -78,13 +85,18 @@ def _of_file(
     except MediaFault as fault:
         log.drop(path, str(fault))
         return
+    single = len(stack) == 1
+    if rows and not single:
+        raise BadInput(
+            "rows of a clip do not say their frame", file=path, field="rows", fix="leave out `rows: each` for clips"
+        )
     for number in chosen:
-        single = len(stack) == 1
         finding = Finding(
             path,
             name if single else f"{name}/{number:04d}",
             {**facts, **stack.meta, "frame": str(number), "frames": str(len(stack))},
             partial(stack.picture, number),
+            rows=rows,
             cluster=None if single else path,
             frame=None if single else number,
             frames=1,
@@ -143,19 +155,29 @@ def _points(tree: Tree, path: str) -> list[tuple[float, float]]:
     return points
 
 
-def _box_of_cells(rule: MaskRule, facts: dict[str, str], width: int, height: int) -> Regions:
-    if rule.box is None:
-        return Regions()
-    cells = [Template(one).fill(facts) for one in rule.box]
-    if any(cell is None for cell in cells):
-        return Regions()
+def _numbers(templates: tuple[str, ...], facts: dict[str, str], what: str) -> tuple[list[float], list[str]]:
+    """Return the numbers of cells and what is wrong with them; no numbers where all cells are empty."""
+    cells = [Template(one).fill(facts) for one in templates]
+    if all(cell is None for cell in cells):
+        return [], []
     try:
-        x, y, w, h = (float(cell or "") for cell in cells)
+        found = [float(cell or "") for cell in cells]
     except ValueError:
-        return Regions(notes=["box is not of numbers"])
-    if not all(map(math.isfinite, (x, y, w, h))):
-        return Regions(notes=["box is not of numbers"])
-    return Regions(boxes=[(rule.category.of(facts) or "region", x, y, w, h)])
+        return [], [f"{what} is not of numbers"]
+    return (found, []) if all(map(math.isfinite, found)) else ([], [f"{what} is not of numbers"])
+
+
+def _of_cells(rule: MaskRule, facts: dict[str, str], width: int, height: int) -> Regions:
+    """Return the box or the point that the cells of a row give."""
+    category = rule.category.of(facts) or "region"
+    if rule.kind == "point":
+        found, notes = _numbers(rule.point or (), facts, "point")
+        return Regions(points=[(category, found[0], found[1])] if found else [], notes=notes)
+    found, notes = _numbers(rule.box or rule.corners or (), facts, "box")
+    if not found:
+        return Regions(notes=notes)
+    x, y, w, h = found
+    return Regions(boxes=[(category, x, y, w, h) if rule.box else (category, x, y, w - x, h - y)])
 
 
 def _boxes_of_cell(rule: MaskRule, facts: dict[str, str], width: int, height: int) -> Regions:
@@ -193,7 +215,7 @@ class Table:
 
     def __init__(self, tree: Tree, rule: TableRule, log: ReadLog) -> None:
         self._rule, self._log = rule, log
-        self._rows: dict[str, dict[str, str]] = {}
+        self._rows: dict[str, list[dict[str, str]]] = {}
         self._met: set[str] = set()
         self._missed = 0
         files = list(tree.match(rule.file))
@@ -222,27 +244,46 @@ class Table:
                 self._log.miss(f"{path}, row {number}", "row without an id")
                 continue
             entry = {rule.prefix + column: cell for column, cell in {**fields, **row}.items()}
-            before = self._rows.setdefault(name, entry)
-            if before is not entry and before != entry:
+            before = self._rows.setdefault(name, [])
+            if before and entry in before:
+                if rule.rows == "each":
+                    self._log.miss(f"{path}, row {number}", "row for an image that stands there twice")
+            elif not before or rule.rows == "each":
+                before.append(entry)
+            else:
                 self._log.miss(f"{path}, row {number}", "two rows for one image that differ")
 
     def add(self, facts: dict[str, str]) -> str | None:
-        """Add the row of an image to its facts; return a note where there is none."""
+        """Add the row of an image to its facts, of several what they agree on; return a note where there is none."""
         if not self._rows:
             return None
-        name = _compared(Template(self._rule.match).fill(facts), self._rule)
-        row = self._rows.get(name) if name is not None else None
-        if row is None:
+        rows = self._of(facts)
+        if not rows:
             self._log.miss(facts["path"], f"image without a row in {self._rule.file}")
             return f"no row in {self._rule.file}"
-        self._met.add(name or "")
-        for column, cell in row.items():
-            facts.setdefault(column, cell)
+        for column, cell in rows[0].items():
+            if all(row.get(column) == cell for row in rows[1:]):
+                facts.setdefault(column, cell)
         return None
+
+    def each(self, facts: dict[str, str]) -> list[dict[str, str]]:
+        """Return the rows of an image, each with what it adds; none where an image has but one row."""
+        if self._rule.rows == "one":
+            return []
+        rows = self._of(facts)
+        self._log.count(f"rows read from {self._rule.file}", len(rows))
+        return rows
+
+    def _of(self, facts: dict[str, str]) -> list[dict[str, str]]:
+        name = _compared(Template(self._rule.match).fill(facts), self._rule) or ""
+        rows = self._rows.get(name, [])
+        if rows:
+            self._met.add(name)
+        return rows
 
     def report(self) -> None:
         """Count the rows that no image has."""
-        if left := len(self._rows) - len(self._met):
+        if left := sum(len(rows) for name, rows in self._rows.items() if name not in self._met):
             self._log.counts[f"rows without an image in {self._rule.file}"] += left
 
 
@@ -261,9 +302,10 @@ class Masks:
     def attach(self, finding: Finding) -> None:
         """Give a finding the regions of its masks."""
         rule = self.rule
-        if rule.kind in ("box", "boxes"):
-            load = _box_of_cells if rule.kind == "box" else _boxes_of_cell
-            finding.regions.append(partial(load, rule, finding.fields))
+        if rule.kind in ("box", "boxes", "point"):
+            load = _boxes_of_cell if rule.kind == "boxes" else _of_cells
+            for row in self._rows_of(finding):
+                finding.regions.append(partial(load, rule, {**row, **finding.fields}))
             return
         paths = self.paths(finding.fields)
         for path in paths:
@@ -274,6 +316,12 @@ class Masks:
         if not paths and not rule.optional:
             self._log.miss(finding.path, "no mask")
             finding.notes.append("no mask")
+
+    def _rows_of(self, finding: Finding) -> list[dict[str, str]]:
+        """Return the rows of the tables with several for one image that have a column of this rule."""
+        texts = (*(self.rule.box or self.rule.corners or self.rule.point or ()), self.rule.boxes or "")
+        used = {name for text in texts for name in Template(text).fields}
+        return [row for row in finding.rows if not used.isdisjoint(row)] or [{}]
 
     def paths(self, facts: dict[str, str]) -> list[str]:
         """Return the mask files of an image by its facts."""
