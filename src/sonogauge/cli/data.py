@@ -63,7 +63,7 @@ def _confirm_licence(name: str, private: bool) -> None:
 
 @app.command("sources")
 def sources_command(as_json: Json = False) -> None:
-    """List the known sources of images and the kinds of files that can be imported.
+    """List the known image sets and kinds of files.
 
     Example: sonogauge sources
     """
@@ -128,11 +128,14 @@ def build_command(
         Path | None, typer.Option(help="YAML file of declared parameters, for a benchmark built from cases.")
     ] = None,
     writer: Annotated[str | None, typer.Option(help="Model that writes the questions, for ultrag.")] = None,
+    allow_upload: Annotated[bool, typer.Option("--allow-upload", help="Let private images go to the writer.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Refuse to write a recipe's benchmark that leaks.")] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Turn raw data into a benchmark: questions, references, images.
+    """Turn raw data or cases into a benchmark.
+
+    Questions, references and images in one folder.
 
     Example: sonogauge build u2bench --data ~/u2-bench --out bench/u2
 
@@ -156,7 +159,7 @@ def build_command(
         from sonogauge.models import load_model
         from sonogauge.models.question_writer import ModelWriter
 
-        options["writer"] = ModelWriter(load_model(writer))
+        options["writer"] = ModelWriter(load_model(writer), allow_upload=allow_upload)
     given = {option: value for option, value in options.items() if value is not None}
     manifest = build(name, data, out, overwrite=overwrite, **given)
     if as_json:

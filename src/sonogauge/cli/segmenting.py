@@ -24,7 +24,9 @@ def train_segmenter_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Train a U-Net on the train part of a benchmark; needs the extra [segment].
+    """Train a U-Net on the train part of a benchmark.
+
+    Needs the extra [segment].
 
     Example: sonogauge train-segmenter bench/ultrag --out models/unet --epochs 25 --size 96
     """
@@ -56,7 +58,9 @@ def serve_segmenter_command(
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(help="Port; 0 = any free one.")] = 8765,
 ) -> None:
-    """Serve a segmenter to other programs, which name it http:ADDRESS.
+    """Serve a segmenter to other programs.
+
+    They name it http:ADDRESS.
 
     Example: sonogauge serve-segmenter sam3:models/sam3 --port 8765
     """
@@ -77,11 +81,14 @@ def compare_segmenters_command(
     ] = "component",
     test_only: Annotated[bool, typer.Option("--test-only", help="Only the test part of a benchmark.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Seconds for one call.")] = None,
+    allow_upload: Annotated[bool, typer.Option("--allow-upload", help="Let private images leave.")] = False,
     draws: Annotated[int, typer.Option(help="Bootstrap draws.")] = 2_000,
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare segmenters on the masks of cases: IoU and Dice with intervals, each paired with the first.
+    """Compare segmenters on the masks of cases.
+
+    IoU and Dice with intervals, each paired with the first.
 
     Example: sonogauge compare-segmenters cases/busi --segmenters "box-fill@reference otsu@reference"
     """
@@ -97,7 +104,16 @@ def compare_segmenters_command(
             raise BadInput(f"not NAME@PROMPT: '{text}'", field="segmenters", fix="write for example otsu@reference")
         contenders.append(Contender(load_segmenter(name), prompt))
     keep = in_test_part(cases) if test_only else None
-    rows = evaluate_segmenters(cases, contenders, each=each, keep=keep, timeout=timeout, draws=draws, seed=seed)
+    rows = evaluate_segmenters(
+        cases,
+        contenders,
+        each=each,
+        keep=keep,
+        timeout=timeout,
+        allow_upload=allow_upload,
+        draws=draws,
+        seed=seed,
+    )
     if as_json:
         print_json(
             [
@@ -143,7 +159,9 @@ def agent_grid_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Run planners times segmenters, each pair beside its planner alone, and split the gain.
+    """Run each planner with each segmenter.
+
+    Each pair stands beside its planner alone, and the gain is split.
 
     Example: sonogauge agent-grid bench/ultrag --planners rule --segmenters "box-fill unet:models/unet" --out grids/one
     """

@@ -161,6 +161,34 @@ def test_failures_of_the_writer(cases: Path, tmp_path: Path, outcome: Outcome, w
     assert record["annotation"]["api_error"] == why and len(record["annotation"]["grounded_vqa"]) == 6
 
 
+@pytest.mark.parametrize(
+    ("endpoint", "allowed", "leaves"),
+    [
+        ("https://far.example.org", False, False),
+        ("https://far.example.org", True, True),
+        ("http://127.0.0.1:8000", False, True),
+        ("", False, True),
+    ],
+)
+def test_private_images_reach_no_writer_elsewhere_unasked(
+    cases: Path, tmp_path: Path, endpoint: str, allowed: bool, leaves: bool
+) -> None:
+    table = Folder(cases).table("cases").to_pylist()
+    with new_folder(tmp_path / "private") as folder:
+        folder.table("cases").write([{**row, "private": number == 1} for number, row in enumerate(table)])
+        folder.finish(Manifest(kind="cases", maker="test"))
+    model = Scripted(iter([Outcome("ok", json.dumps(GOOD))] * 2))
+    model.endpoint = endpoint
+    writer = ModelWriter(model, allow_upload=allowed)
+    if leaves:
+        build("ultrag", tmp_path / "private", tmp_path / "bench", writer=writer)
+    else:
+        with pytest.raises(BadInput, match=r"private images would leave for https://far\.example\.org"):
+            build("ultrag", tmp_path / "private", tmp_path / "bench", writer=writer)
+        assert not (tmp_path / "bench").exists()
+    assert len(model.asked) == 2 * leaves
+
+
 def test_a_baseline_cannot_write() -> None:
     with pytest.raises(BadInput, match="cannot write questions"):
         ModelWriter(load_model("baseline/oracle"))

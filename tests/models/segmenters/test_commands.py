@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests.models.segmenters.made_images import disc, grey_image
@@ -10,6 +11,9 @@ from typer.testing import CliRunner
 
 from sonogauge._errors import BadInput
 from sonogauge.cli import app
+from sonogauge.folders import Folder, Manifest, new_folder
+from sonogauge.models.segmenters import load_segmenter
+from sonogauge.models.segmenters.evaluate import Contender, evaluate_segmenters
 
 pytestmark = pytest.mark.part("segmenters")
 
@@ -52,3 +56,34 @@ def test_wrong_arguments_are_bad_input(arguments: list[str], cases: Path, tmp_pa
     found = CliRunner().invoke(app, [places.get(one, one) for one in arguments])
     assert isinstance(found.exception, BadInput), found.output
     assert "\n" not in str(found.exception)
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_private_cases_reach_no_segmenter_elsewhere_unasked(cases: Path, tmp_path: Path, allowed: bool) -> None:
+    rows = Folder(cases).table("cases").to_pylist()
+    with new_folder(tmp_path / "private") as folder:
+        folder.table("cases").write([{**row, "private": True} for row in rows])
+        folder.finish(Manifest(kind="cases", maker="test"))
+    far = Far()
+    found = [Contender(load_segmenter("box-fill"), "reference"), Contender(far, "reference")]
+    if allowed:
+        evaluate_segmenters(tmp_path / "private", found, allow_upload=True, draws=100)
+    else:
+        with pytest.raises(BadInput, match=r"private images would leave for https://far\.example\.org"):
+            evaluate_segmenters(tmp_path / "private", found, draws=100)
+    assert far.seen == 4 * allowed
+
+
+class Far:
+    """A segmenter on another machine that counts what it gets."""
+
+    name, version, weights_id, licence, device, endpoint = "far", "1", "", "", "", "https://far.example.org"
+    capabilities = frozenset({"box"})
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+    def segment(self, *arguments: Any, **named: Any) -> list[Any]:
+        """Draw nothing."""
+        self.seen += 1
+        return []

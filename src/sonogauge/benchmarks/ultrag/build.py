@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ from sonogauge.benchmarks.ultrag.official import is_official, read_official
 from sonogauge.benchmarks.ultrag.records import Asking, ImageRecord, items_of
 from sonogauge.benchmarks.ultrag.splits import SPLITS, leakage
 from sonogauge.benchmarks.ultrag.writer import QuestionWriter, write_questions
-from sonogauge.folders import FolderWriter, Input, Manifest, new_folder, write_bytes
+from sonogauge.folders import Folder, FolderWriter, Input, Manifest, new_folder, write_bytes
 
 # The parts of official files are those of the files, whatever split is asked for.
 AS_READ: Final = "as in the files"
@@ -65,7 +65,8 @@ def build_ultrag(
         progress: called with (images done, all images).
 
     Raises:
-        BadInput: no usable case, an unknown source or option, official records that cite masks without geometry.
+        BadInput: no usable case, an unknown source or option, official records that cite masks without geometry,
+            private cases and a writer on another machine.
     """
     spec = load_spec("ultrag")
     given = {
@@ -94,6 +95,8 @@ def build_ultrag(
         total = 0
     else:
         folders = case_folders(data)
+        if writer is not None and writer.away:
+            _refuse_private(folders, writer.away)
         inputs = [Input(role="cases", path=str(one.path), hash=one.manifest.hash) for one in folders]
         sources = scan(folders, options, category, seed, counts)
         total = sum(len(one.split) for one in sources.values())
@@ -133,6 +136,16 @@ def build_ultrag(
                 notices=[*spec.notices, *built.notices],
             )
         )
+
+
+def _refuse_private(folders: Sequence[Folder], away: str) -> None:
+    for folder in folders:
+        if any(row["private"] for row in folder.rows("cases", ["private"])):
+            raise BadInput(
+                f"private images would leave for {away}",
+                file=folder.path,
+                fix="use a writer on this machine, or pass --allow-upload if you may send them",
+            )
 
 
 def _declared(parameters: Path | str | Mapping[str, Any] | None, spec: BenchmarkSpec) -> Mapping[str, Any]:

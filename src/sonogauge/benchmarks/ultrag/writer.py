@@ -36,6 +36,10 @@ class QuestionWriter(Protocol):
     def name(self) -> str:
         """As stored in the manifest."""
 
+    @property
+    def away(self) -> str:
+        """Another machine that would get the images, where it may not have private ones; else empty."""
+
     async def write(self, prompt: str, image: bytes, media_type: str, size: tuple[int, int]) -> str:
         """Return the reply; raise OSError or ValueError for a failed call."""
         ...

@@ -17,6 +17,7 @@ from sonogauge.cases.parts import components
 from sonogauge.folders import Folder
 from sonogauge.metrics.masks import dice, iou, iou_dice, overlaps
 from sonogauge.metrics.sums import GroupSums
+from sonogauge.models.addresses import is_loopback
 from sonogauge.models.segmenters.base import XYXY, Pixels, Segmenter, SegmenterFault, UnsupportedPrompt, decode_pixels
 from sonogauge.models.segmenters.guard import segment_safely
 from sonogauge.stats.intervals import Estimate, difference, estimate
@@ -70,6 +71,7 @@ def evaluate_segmenters(
     each: str = "component",
     keep: Callable[[Mapping[str, Any]], bool] | None = None,
     timeout: float | None = None,
+    allow_upload: bool = False,
     draws: int = 2_000,
     seed: int = 0,
 ) -> list[Row]:
@@ -82,11 +84,13 @@ def evaluate_segmenters(
             the union of the masks of a category in an image.
         keep: which cases count; all by default.
         timeout: seconds for a call.
+        allow_upload: let private images leave this machine.
         draws: of the bootstrap, over groups within sources.
         seed: of the draws.
 
     Raises:
-        BadInput: no case with a mask, a contender whose prompt its segmenter cannot use.
+        BadInput: no case with a mask, a contender whose prompt its segmenter cannot use or that lies on another machine
+            while a case is private.
     """
     if each not in ("component", "category") or not contenders:
         raise BadInput("each must be component or category, and one contender at least is needed")
@@ -99,6 +103,8 @@ def evaluate_segmenters(
     counts: list[Counter[str]] = [Counter() for _ in contenders]
     strata: list[str] = []
     groups: list[str] = []
+    if not allow_upload:
+        _refuse_private(Folder(folder), contenders)
     for image, found in _references(Folder(folder), each, keep):
         fan = _xyxy(fan_mask(image)) if any(one.prompt == "fan" for one in contenders) else None
         whole: XYXY = (0.0, 0.0, float(image.shape[1]), float(image.shape[0]))
@@ -114,6 +120,17 @@ def evaluate_segmenters(
     if not strata:
         raise BadInput("no case with a mask", file=folder)
     return _rows(contenders, scores, counts, strata, groups, draws, seed)
+
+
+def _refuse_private(folder: Folder, contenders: Sequence[Contender]) -> None:
+    away = [one.segmenter.endpoint for one in contenders if one.segmenter.endpoint]
+    away = [endpoint for endpoint in away if not is_loopback(endpoint)]
+    if away and any(row["private"] for row in folder.rows("cases", ["private"])):
+        raise BadInput(
+            f"private images would leave for {away[0]}",
+            file=folder.path,
+            fix="use a segmenter on this machine, or pass --allow-upload if you may send them",
+        )
 
 
 def _references(
