@@ -120,3 +120,40 @@ def test_benchmarks_are_listed() -> None:
     assert found["u2bench"]["scenarios"] == 51
     assert found["u2bench"]["licence"] == "CC BY-NC-ND 4.0"
     assert "synthetic" in found
+
+
+def test_the_list_of_commands_says_whole_sentences() -> None:
+    for arguments in (("--help",), ("review", "--help")):
+        shown = sonogauge(*arguments).stdout.partition("Commands:")[2]
+        assert len(shown.splitlines()) > 4
+        assert "..." not in shown
+
+
+def test_metrics_models_and_analyses_are_listed_and_explained() -> None:
+    from sonogauge.analyses.api import NAMES
+    from sonogauge.metrics import METRICS
+    from sonogauge.models import MODELS
+    from sonogauge.models.segmenters import SEGMENTERS
+
+    metrics = json.loads(sonogauge("metrics", "--json").stdout)
+    assert [one["name"] for one in metrics] == list(METRICS)
+    assert all(len(one["meaning"]) > 10 and "sums:" not in one["meaning"] for one in metrics)
+    models = json.loads(sonogauge("models", "--json").stdout)
+    prefixes = {one["model"].partition("/")[0] for one in models["providers"]} | set(models["through_inspect"])
+    assert {*prefixes, "baseline"} == set(MODELS)
+    assert list(models["segmenters"]) == list(SEGMENTERS)
+    analyses = json.loads(sonogauge("analyses", "--json").stdout)
+    assert {one["name"] for one in analyses} == set(NAMES)
+    assert not any(word in one["meaning"] for one in analyses for word in ("analysis 1", "section"))
+    for command in ("metrics", "models", "analyses"):
+        lines = sonogauge(command).stdout.splitlines()
+        assert len(lines) > 15
+        assert not [line for line in lines if line.endswith(": .")]
+
+
+def test_scores_with_gaps_name_the_way_on(root: Path) -> None:
+    whole = sonogauge("score", root / "bench", "--replies", root / "replies.jsonl")
+    assert "--scenarios present" in whole.stderr
+    present = sonogauge("score", root / "bench", "--replies", root / "replies.jsonl", "--scenarios", "present")
+    assert present.returncode == 0
+    assert "--scenarios present" not in present.stderr

@@ -38,10 +38,14 @@ class Registry(Generic[T]):
             return {}
         return {point.name: point.value for point in entry_points(group=self._group)}
 
+    def target(self, name: str) -> str | None:
+        """Return "package.module:object" of a name without loading it; None if there is none."""
+        return self._targets.get(name) or self._foreign().get(name)
+
     def load(self, name: str) -> T:
         """Return the thing called `name`; raise BadInput with the known names if there is none."""
         if name not in self._loaded:
-            target = self._targets.get(name) or self._foreign().get(name)
+            target = self.target(name)
             if target is None:
                 raise BadInput(f"no {self._kind} '{name}'", fix="known: " + ", ".join(self))
             module, _, attribute = target.partition(":")

@@ -36,7 +36,7 @@ def _items(folder: Folder) -> list[Item]:
 
 
 def composition(folder: Folder) -> list[dict[str, Any]]:
-    """Return analysis 17: shares by ability, type, attribute, lesion, region, disease and source; the val share."""
+    """Return shares by ability, type, attribute, lesion, region, disease and source; the val share."""
     items = _items(folder)
     if not items:
         raise BadInput("no question", file=folder.path)
@@ -86,7 +86,7 @@ def composition(folder: Folder) -> list[dict[str, Any]]:
 
 
 def differentials(folder: Folder) -> list[dict[str, Any]]:
-    """Return analysis 15: each fused differential with scores and ranks, and the counts of ties under the rule used.
+    """Return each fused differential with scores and ranks, and the counts of ties under the rule used.
 
     Raises:
         BadInput: the benchmark has no ranked differential.

@@ -9,6 +9,7 @@ from typing import Final, NoReturn
 from sonogauge._errors import BadInput
 from sonogauge.cli.base import app, say
 from sonogauge.cli import data as data
+from sonogauge.cli import listing as listing
 from sonogauge.cli import building as building
 from sonogauge.cli import answering as answering
 from sonogauge.cli import segmenting as segmenting

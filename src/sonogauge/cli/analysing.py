@@ -55,7 +55,9 @@ def analyse_command(
     overwrite: Overwrite = False,
     as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Show where models fail and whether they read the image; physicians beside them; what a benchmark is made of.
+    """Show where models fail.
+
+    Whether they read the image, physicians beside them, what a benchmark is made of: `sonogauge analyses` lists all.
 
     Example: sonogauge analyse scores/qwen --analysis sizes --size-rule quantile
 

@@ -83,7 +83,9 @@ def run_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Put the questions of a benchmark to a model; stop it any time, the same command goes on.
+    """Put the questions of a benchmark to a model.
+
+    Stop it any time, the same command goes on.
 
     Example: sonogauge run bench/u2 --model baseline/majority --out runs/majority
 
@@ -142,7 +144,9 @@ def doctor_command(
     generation: Generation = None,
     as_json: Json = False,
 ) -> None:
-    """Send one image to a model and say what is wrong: address, key, name, no vision, too large an image.
+    """Send one image to a model and say what is wrong.
+
+    Address, key, name, no vision, too large an image.
 
     Example: sonogauge doctor --model openai-api/local/my-vlm --base-url http://127.0.0.1:8000
     """
@@ -172,7 +176,9 @@ def view_command(
     scenarios: Annotated[str | None, typer.Option(help="A scenario set, or 'present' for what has items.")] = None,
     opened: Annotated[bool, typer.Option("--open/--no-open", help="Show the log in a browser.")] = True,
 ) -> None:
-    """Write a run as an Inspect log and open Inspect's viewer on it; needs the extra [inspect].
+    """Open a run in Inspect's viewer, as a log of Inspect.
+
+    Needs the extra [inspect].
 
     Example: sonogauge view runs/majority --images
 

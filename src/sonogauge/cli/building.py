@@ -27,7 +27,9 @@ def plan_command(
     bench: Annotated[Path | None, typer.Option(help="Take the items of a patient from this benchmark.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Say how many patients a wanted interval width or detectable difference needs.
+    """Say how many patients a study needs.
+
+    For a wanted width of the interval, or a difference that shall be found.
 
     Example: sonogauge plan --half-width 0.05 --expected 0.7 --items 2
 
@@ -59,7 +61,9 @@ def audit_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Look for leaks between the parts of a benchmark: groups, same pixels, near copies. Exit code 1 with a leak.
+    """Look for leaks between the parts of a benchmark.
+
+    Groups, same pixels, near copies. Exit code 1 with a leak.
 
     Example: sonogauge audit bench/own
     """
@@ -76,12 +80,14 @@ def audit_command(
 @app.command("export")
 def export_command(
     bench: Annotated[Path, typer.Argument(help="A benchmark folder.")],
-    format: Annotated[str, typer.Option(help="hf, jsonl, vlmevalkit, coco, croissant, records or questions.")],
+    format: Annotated[str, typer.Option(help="hf, jsonl, vlmevalkit, coco, croissant, records, questions or ultrag.")],
     out: Annotated[Path, typer.Option(help="Folder for the files.")],
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Write a benchmark for other tools; images that may not be passed on leave as a recipe, never as images.
+    """Write a benchmark for other tools.
+
+    Images that may not be passed on leave as a recipe, never as images.
 
     Example: sonogauge export bench/own --format hf --out export/own
     """

@@ -37,7 +37,9 @@ def compare_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Compare runs on the same items: differences, tests, ranks; or a named ablation.
+    """Compare runs on the same items.
+
+    Differences, tests and ranks; or a named ablation.
 
     Example: sonogauge compare runs/gpt runs/qwen runs/majority --against runs/majority --by anatomy
 

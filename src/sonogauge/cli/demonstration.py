@@ -16,7 +16,9 @@ def demo_command(
     seed: Seed = 0,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in the web browser.")] = False,
 ) -> None:
-    """Build the synthetic benchmark, run baselines and an image-reading reference model, score and show them.
+    """Build, run, score and show a simulated benchmark.
+
+    Baselines and an image-reading reference model answer it; no data, no key.
 
     Needs no download and no key. Simulated images, not clinical.
 

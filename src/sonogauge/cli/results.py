@@ -50,7 +50,9 @@ def score_command(
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
-    """Score replies under both protocols, with intervals, coverage and baselines.
+    """Score replies: values, intervals, coverage.
+
+    Both protocols, with the baselines beside them.
 
     Example: sonogauge score runs/majority --scenarios present --out scores/majority
 
@@ -65,7 +67,7 @@ def score_command(
 
     with tempfile.TemporaryDirectory() as scratch:
         folder = out if out is not None else Path(scratch) / "scores"
-        score(
+        scored = score(
             replies if replies is not None else path,
             bench=path if replies is not None else bench if bench is not None else beside,
             out=folder,
@@ -94,6 +96,8 @@ def score_command(
             print(report([folder], format="json", protocol=protocol).strip())
         else:
             show_scores([folder], protocol)
+    if scored.manifest.counts.get("missing") and scenarios != "present":
+        say("Data sets are missing, so some values are not given; --scenarios present scores what is there.")
     if out is not None:
         say(f"scores: {out}")
 
@@ -112,7 +116,9 @@ def extract_command(
         bool, typer.Option("--allow-upload", help="Let texts about private images leave this machine.")
     ] = False,
 ) -> None:
-    """Have a model read the choice replies that the rules cannot read; score then takes them with --extractions.
+    """Have a model read choices that the rules cannot.
+
+    Score then takes the readings with --extractions.
 
     Example: sonogauge extract runs/my-vlm --extractor openai/gpt-x --out readings.jsonl
     """
@@ -165,7 +171,9 @@ def score_table_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Score a prediction file of any tool: metrics, intervals and slices. VLMEvalKit result files need no option.
+    """Score a prediction file of any tool.
+
+    Metrics, intervals and slices. VLMEvalKit result files need no option.
 
     Example: sonogauge score-table preds.csv --truth label --prediction reply --answer choice --group patient --by sex
 
@@ -236,7 +244,9 @@ def report_command(
     ] = False,
     bench: Annotated[Path | None, typer.Option(help="Benchmark folder, if it moved since scoring.")] = None,
 ) -> None:
-    """Render scores as tables, or as one page that opens from disk.
+    """Render scores as tables or as one page.
+
+    The page opens from disk and fetches nothing.
 
     Example: sonogauge report scores/majority scores/gpt --out report.html
 

@@ -42,7 +42,9 @@ def judge_command(
     price: Annotated[Path | None, typer.Option(help="File of prices per million tokens, for the cost.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Have free-text replies judged at 0, 0.5 or 1; score then reads the stored verdicts with --verdicts.
+    """Have free-text replies judged at 0, 0.5 or 1.
+
+    The verdicts are stored; score reads them with --verdicts.
 
     Example: sonogauge judge runs/my-vlm --judge openai/gpt-x --out verdicts/my-vlm
 
@@ -122,7 +124,9 @@ def judge_agreement_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Compare judges with physicians, physicians with each other, and correct the score by what they checked.
+    """Compare judges with physicians.
+
+    Also physicians with each other, and the score corrected by what they checked.
 
     Example: sonogauge judge-agreement verdicts/my-vlm --votes votes/physicians
     """
@@ -146,7 +150,7 @@ def judge_agreement_command(
 
 
 review_app = typer.Typer(
-    help="Exchange items with annotation tools: export, import, agreement, clean.",
+    help="Have people check items in an annotation tool.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -182,7 +186,9 @@ def review_export_command(
     seed: Seed = 0,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write items for reviewers: quality checks by role, causes of errors, checks of judges, answers of physicians.
+    """Write items for reviewers.
+
+    Quality checks by role, causes of errors, checks of judges, answers of physicians.
 
     Example: sonogauge review export bench/u2 --for clinician --views 3 --out review/clinician
 
@@ -228,7 +234,9 @@ def review_import_command(
     reviewers: Annotated[Path | None, typer.Option(help="File of names and levels by the tool's number.")] = None,
     overwrite: Overwrite = False,
 ) -> None:
-    """Read what reviewers said: votes as a table, or physicians' answers as replies.
+    """Read what reviewers said.
+
+    Votes become a table, answers of physicians become replies.
 
     Example: sonogauge review import project-1.json --export review/clinician --out votes/clinician
     """
@@ -258,7 +266,9 @@ def review_agreement_command(
     seed: Seed = 0,
     as_json: Json = False,
 ) -> None:
-    """Tell how far reviewers of one role agree on one question: percent, kappa, AC1, alpha, with prevalence.
+    """Tell how far reviewers agree.
+
+    Within one role and one question: percent, kappa, AC1, alpha, with prevalence.
 
     Example: sonogauge review agreement votes/clinician
     """
@@ -285,7 +295,9 @@ def review_clean_command(
     unresolved: Annotated[str, typer.Option(help="Open disagreements: refuse, keep or remove.")] = "refuse",
     as_json: Json = False,
 ) -> None:
-    """Write a new benchmark without items at fault; its manifest says what was changed and by whose votes.
+    """Write a new benchmark without the items at fault.
+
+    Its manifest says what was changed and by whose votes.
 
     Example: sonogauge review clean bench/u2 --votes votes/expert --votes votes/clinician --out bench/u2-reviewed
     """

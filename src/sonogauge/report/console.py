@@ -38,6 +38,7 @@ def show(view: View, console: Console, keys: Collection[str] | None = FIRST) -> 
         if keys is None or table.key in keys:
             console.print()
             kept = fitting(table, console.width)
+            console.print(Text(one_line(table.title), style="bold"))
             console.print(rich_table(table, kept))
             hidden = [column.title for index, column in enumerate(table.columns) if index not in kept]
             more = [f"Left out for want of width: {', '.join(hidden)}."] if hidden else []
@@ -65,8 +66,6 @@ def rich_table(table: Table, kept: Sequence[int]) -> RichTable:
     from rich.text import Text
 
     result = RichTable(
-        title=Text(table.title, style="bold"),
-        title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,
         padding=(0, 1),
