@@ -14,7 +14,7 @@ from tests.score.made_judges import ScriptedJudge, says
 from sonogauge import score
 from sonogauge.analyses import analyse
 from sonogauge.analyses.errors import sample_wrong
-from sonogauge.analyses.panel import bounded, read_panel
+from sonogauge.analyses.panel import read_panel
 from sonogauge.score.judge import judge
 from sonogauge.stats.intervals import Estimate
 
@@ -93,6 +93,6 @@ def test_an_answer_that_no_judge_read_is_not_called_wrong(made: dict[str, Path])
 
 def test_intervals_end_where_values_end() -> None:
     wide = Estimate(0.5, -2.0, 3.0, 3, 1.0, False, None)
-    assert (bounded(wide, -1.0, 1.0).low, bounded(wide, -1.0, 1.0).high) == (-1.0, 1.0)
+    assert (wide.within(-1.0, 1.0).low, wide.within(-1.0, 1.0).high) == (-1.0, 1.0)
     none = Estimate(0.5, None, None, 3, 1.0, False, "one rater")
-    assert bounded(none, -1.0, 1.0) is none
+    assert none.within(-1.0, 1.0) is none

@@ -89,6 +89,12 @@ def test_order_of_raters_and_units_changes_nothing(rows: list[list[int]]) -> Non
     assert values(one) == pytest.approx(values(other), nan_ok=True)
 
 
+def test_units_that_nobody_rated_have_no_agreement_and_say_why() -> None:
+    found = agreement(np.full((3, 2), -1), list("abc"), draws=10)
+    assert found.units == found.raters == 0
+    assert all(one.value is None and one.why_null for one in found.estimates.values())
+
+
 def test_kappa_of_three_raters_is_the_mean_of_pairs() -> None:
     matrix = np.random.default_rng(3).integers(0, 3, size=(60, 3))
     expected = np.mean([cohen_kappa_score(matrix[:, a], matrix[:, b]) for a, b in ((0, 1), (0, 2), (1, 2))])

@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from sonogauge.analyses.panel import Given, Panel, no_value, told
+from sonogauge.analyses.panel import Given, Panel, told
 from sonogauge.compare.ablations.base import column, table
 from sonogauge.models.groups import UNKNOWN, load_cards
+from sonogauge.score.values import null
 from sonogauge.stats.intervals import Estimate, combine
 
 LEVELS: Final = (0.0, 0.5, 1.0)
 # Leniency to the value of a scored answer that holds the verdict under it.
 LENIENT: Final = {"none": "judge_score", "v1": "judge_score_v1"}
-OPEN: Final = ("fill_in_blank", "short_answer", "judgement")
 AVERAGES: Final = (
     "Micro = mean over questions, macro = unweighted mean over the abilities that have questions; val and test apart. "
     "The published average does not say which it is."
@@ -28,7 +28,7 @@ def ability_of(one: Given) -> str:
 
 
 def abilities(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return analysis 9: ability x model with micro and macro averages, type x model; val and test apart."""
+    """Return ability x model with micro and macro averages, type x model; val and test apart."""
     tables = []
     for split in panel.splits():
         tables.append(_by(panel, split, "abilities", "ability", ability_of, averages=True))
@@ -42,7 +42,7 @@ def macro(parts: Iterable[Estimate]) -> Estimate:
     found = list(parts)
     lacking = next((one for one in found if one.value is None), None)
     if lacking is not None or not found:
-        return no_value((lacking.why_null if lacking is not None else None) or "no answer")
+        return null((lacking.why_null if lacking is not None else None) or "no answer")
     return found[0] if len(found) == 1 else combine(found, lambda values: values.mean(axis=-1))
 
 
@@ -111,7 +111,7 @@ def _set_f1(own: list[Given]) -> float:
 
 
 def verdict_shares(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return analysis 10: share of the verdicts 0, 0.5 and 1 by type and attribute, with and without leniency.
+    """Return the share of the verdicts 0, 0.5 and 1 by type and attribute, with and without leniency.
 
     Val and test apart. Replies on which every judge failed are counted beside the shares, not among them.
     """
@@ -157,7 +157,7 @@ def _is_level(value: str, level: float, one: Given) -> float:
 
 
 def scaling(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return analysis 16: score and size of each model by family; sizes from models.yaml or the option `sizes`."""
+    """Return score and size of each model by family; sizes from models.yaml or the option `sizes`."""
     cards = load_cards(options.get("models_file"))
     sizes: Mapping[str, float] = options.get("sizes") or {}
     rows = []

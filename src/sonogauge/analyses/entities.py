@@ -22,6 +22,7 @@ from sonogauge.benchmarks.medlesionvqa.vocabulary import load_vocabularies
 from sonogauge.compare.ablations.base import column, table
 from sonogauge.metrics.masks import mean_metric
 from sonogauge.metrics.sums import GroupSums
+from sonogauge.score.values import null
 from sonogauge.stats.intervals import Estimate, estimate
 from sonogauge.stats.resample import Resampler
 
@@ -110,7 +111,7 @@ def entity_agreement(
 
 def _share(rows: Any, strata: Sequence[str], groups: Sequence[str], draws: int, seed: int) -> Estimate:
     if not rows[:, 1].any():
-        return Estimate(None, None, None, 0, 0.0, False, "no entity")
+        return null("no entity")
     sums = GroupSums.from_items(strata, groups, rows)
     return estimate(_RATIO, sums, Resampler.for_sums(sums, draws=draws, seed=seed))
 

@@ -23,6 +23,7 @@ from sonogauge.items import Item
 from sonogauge.metrics.masks import mean_metric
 from sonogauge.metrics.sums import GroupSums
 from sonogauge.score.inputs import groups_of
+from sonogauge.score.values import null
 from sonogauge.stats.intervals import Estimate, estimate
 from sonogauge.stats.resample import Resampler
 
@@ -98,7 +99,7 @@ class Panel:
         kept = list(given)
         why = why_unjudged(kept)
         if why is not None:
-            return no_value(why)
+            return null(why)
         return self.mean_of([(one.item, value(one)) for one in kept])
 
     def yardsticks(self) -> list[str]:
@@ -123,9 +124,9 @@ class Panel:
     def mean_of(self, pairs: Sequence[tuple[Item, float]], *, change: bool = False) -> Estimate:
         """Estimate the mean of a value of items from 0 to 1, or of a change from -1 to 1."""
         if not pairs:
-            return no_value("no answer")
+            return null("no answer")
         found = estimate(_CHANGE if change else _MEAN, self.sums_of(pairs), self.resampler)
-        return bounded(found, -1.0, 1.0) if change else found
+        return found.within(-1.0, 1.0) if change else found
 
     @staticmethod
     def sums_of(pairs: Sequence[tuple[Item, float]]) -> GroupSums:
@@ -136,18 +137,6 @@ class Panel:
             [item.group for item, _ in pairs],
             np.stack([values, np.ones_like(values)], axis=-1),
         )
-
-
-def no_value(why: str) -> Estimate:
-    """Return an estimate without value."""
-    return Estimate(None, None, None, 0, 0.0, False, why)
-
-
-def bounded(one: Estimate, low: float, high: float) -> Estimate:
-    """Return an estimate whose interval ends where its values end."""
-    if one.low is None or one.high is None:
-        return one
-    return replace(one, low=max(low, one.low), high=min(high, one.high))
 
 
 def why_unjudged(given: Iterable[Given]) -> str | None:

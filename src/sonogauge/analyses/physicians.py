@@ -17,9 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sonogauge._errors import BadInput
-from sonogauge.analyses.panel import FEW, Given, Panel, bounded, no_value, told, why_unjudged
+from sonogauge.analyses.panel import FEW, Given, Panel, told, why_unjudged
 from sonogauge.compare.ablations.base import column, table
 from sonogauge.folders import Folder
+from sonogauge.score.values import null
 from sonogauge.stats.intervals import Estimate, t_quantile
 from sonogauge.stats.resample import Resampler
 
@@ -93,7 +94,7 @@ def two_way(
     method = "raters and items resampled, t"
     reliable = groups >= 20 and raters >= 10
     found = Estimate(value, value - half, value + half, groups, df, reliable, None, draws, method)
-    return bounded(found, 0.0 if model is None else -1.0, 1.0), draws
+    return found.within(0.0 if model is None else -1.0, 1.0), draws
 
 
 def _item_weights(scores: RaterItems, resampler: Resampler) -> Array:
@@ -133,7 +134,7 @@ def read_levels(path: Path) -> dict[str, str]:
 
 
 def physicians(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the tables of section 7: levels, raters, gaps to the best model on the same questions.
+    """Return the human rows: levels, raters, gaps to the best model on the same questions.
 
     options: `raters`, a file that says who is of which level, else the replies that were scored.
 
@@ -153,7 +154,7 @@ def physicians(panel: Panel, options: Mapping[str, Any]) -> list[dict[str, Any]]
     for split, level in order:
         own = RaterItems.of(by_split[split, level])
         why = why_unjudged(by_split[split, level])
-        estimate = no_value(why) if why else two_way(own, panel.resampler, panel.seed)[0]
+        estimate = null(why) if why else two_way(own, panel.resampler, panel.seed)[0]
         rows.append(_level_row(split, level, own, estimate, annotators))
         gaps.append(_gap_row(panel, split, level, by_split[split, level], own))
     return [_level_table(rows), _gap_table(gaps), _rater_table(by_split, order, annotators)]
@@ -217,9 +218,9 @@ def _gap_row(panel: Panel, split: str, level: str, given: Sequence[Given], own: 
     row: dict[str, Any] = {"split": split, "level": level, "n": len(ids), "model": "", "model_score": None}
     if best is None:
         why = f"no model answered all {len(ids)} {split} questions of these raters"
-        return {**row, "gap": told(no_value(why))}
+        return {**row, "gap": told(null(why))}
     if lacking := why_unjudged(given):
-        return {**row, "gap": told(no_value(lacking))}
+        return {**row, "gap": told(null(lacking))}
     label = best[1]
     place = {key: at for at, key in enumerate(zip(own.strata, own.groups, strict=True))}
     sums, counts = np.zeros((2, len(own.groups)))

@@ -13,10 +13,11 @@ from typing import Any, Final
 
 from sonogauge._errors import BadInput
 from sonogauge.analyses.abilities import ability_of
-from sonogauge.analyses.panel import Given, Panel, no_value, told, why_unjudged
+from sonogauge.analyses.panel import Given, Panel, told, why_unjudged
 from sonogauge.compare.ablations.base import column, table
 from sonogauge.compare.ablations.image import fieller
 from sonogauge.items import Item
+from sonogauge.score.values import null
 from sonogauge.stats.intervals import Estimate
 
 BLIND: Final = ("no_image", "blank_image")
@@ -53,15 +54,6 @@ def share_kept(seen: float, unseen: float, chance: float) -> float | None:
     0.5
     """
     return (unseen - chance) / (seen - chance) if seen > chance else None
-
-
-def flagged_by_guessing(chance: float, least: int = LEAST, models: int = 3) -> float:
-    """Return the share of questions that single guesses of `models` models would flag.
-
-    >>> round(flagged_by_guessing(0.25), 2), flagged_by_guessing(0.5)
-    (0.16, 0.5)
-    """
-    return tail(least, models, chance)
 
 
 def tail(hits: int, runs: int, chance: float) -> float:
@@ -192,7 +184,7 @@ def _row(
     chance = sum(item.chance or 0.0 for item in _items_of(seen)) / len(with_items)
     row: dict[str, Any] = {"model": label, "condition": variant, "ability": name, "n": len(with_items)}
     if why := why_unjudged([*seen, *unseen]):
-        nothing = told(no_value(why))
+        nothing = told(null(why))
         return {**row, **dict.fromkeys(("with", "without", "loss", "kept"), nothing), "chance": chance, "ratio": None}
     assert with_.value is not None and without.value is not None
     return {
@@ -240,7 +232,7 @@ def _solvable(panel: Panel, blind: Mapping[str, Mapping[str, Sequence[float]]], 
                 own = [one for one in whole if name in ("all", ability_of(one))]
                 row = {"model": label, "split": split, "ability": name, "n": len(own), "score": told(panel.mean(own))}
                 if flagged is None:
-                    rows.append({**row, "flagged": None, "kept_n": None, "without": told(no_value(why))})
+                    rows.append({**row, "flagged": None, "kept_n": None, "without": told(null(why))})
                     continue
                 rest = [one for one in own if one.item.item_id not in flagged]
                 counts = {"flagged": len(own) - len(rest), "kept_n": len(rest)}

@@ -282,12 +282,9 @@ _BOUNDS: Final = {
 
 
 def _bounded(found: Estimate, name: str) -> Estimate:
-    # A symmetric interval can leave the range of a fraction or a correlation; the part outside it says nothing.
+    # A symmetric interval can leave the range of a fraction or a correlation.
     metric = metric_of(name)
-    if metric is None or metric.unit not in _BOUNDS or found.low is None or found.high is None:
-        return found
-    least, most = _BOUNDS[metric.unit]
-    return replace(found, low=max(least, found.low), high=min(most, found.high))
+    return found if metric is None or metric.unit not in _BOUNDS else found.within(*_BOUNDS[metric.unit])
 
 
 def _why_missing(missing: Sequence[str], parts: Mapping[str, Value]) -> str:

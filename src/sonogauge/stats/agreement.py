@@ -193,13 +193,15 @@ def _statistics(
     for place, (a, b) in enumerate(pairs):
         both = np.flatnonzero((matrix[:, a] >= 0) & (matrix[:, b] >= 0))
         tables[both, place, matrix[both, a], matrix[both, b]] = 1.0
+    # Not -1: of no unit at all the other side cannot be told.
+    flat = tables.reshape(len(matrix), len(pairs) * size**2)
     apart = disagreement_weights(size, weights)
     distance = disagreement_weights(size, "none" if level == "nominal" else "quadratic")
     return [
         ("percent", percent, _percent),
-        ("kappa", tables.reshape(len(matrix), -1), lambda sums: _kappa(sums, len(pairs), size, apart)),
+        ("kappa", flat, lambda sums: _kappa(sums, len(pairs), size, apart)),
         ("ac1", ac1, _ac1),
-        ("alpha", coincidences.reshape(len(matrix), -1), lambda sums: _alpha(sums, size, distance)),
+        ("alpha", coincidences.reshape(len(matrix), size**2), lambda sums: _alpha(sums, size, distance)),
     ]
 
 
@@ -226,20 +228,7 @@ def _estimate(
         return Estimate(None, None, None, len(set(units)), 0.0, False, _UNDEFINED)
     sums = GroupSums.from_items(["units"] * len(units), units, rows)
     found = estimate(metric, sums, Resampler.for_sums(sums, draws=draws, seed=seed))
-    if name == "percent" or found.low is None or found.high is None:
-        return found
-    return Estimate(
-        found.value,
-        max(-1.0, found.low),
-        min(1.0, found.high),
-        found.groups,
-        found.df,
-        found.reliable,
-        found.why_null,
-        found.draws,
-        found.method,
-        found.inflation,
-    )
+    return found if name == "percent" else found.within(-1.0, 1.0)
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -56,6 +56,12 @@ class Estimate:
     method: str = ""
     inflation: float = 1.0
     doubt: str = ""
+
+    def within(self, least: float, most: float) -> Estimate:
+        """Return it with its interval cut to where its values can lie; the part outside says nothing."""
+        if self.low is None or self.high is None:
+            return self
+        return replace(self, low=max(least, self.low), high=min(most, self.high))
 
 
 def t_quantile(df: float, level: float = LEVEL) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any, Final, Literal
@@ -362,7 +362,5 @@ def _estimate(
         return Estimate(None, None, None, len({one.item.group for one in answers}), 0.0, False, metric.undefined)
     sums = GroupSums.from_items([one.item.source for one in answers], [one.item.group for one in answers], rows)
     found = estimate(metric, sums, Resampler.for_sums(sums, draws=draws, seed=seed))
-    if unit != "agreement" or found.low is None or found.high is None:
-        return found
     # Kappa ends at 1 and, with these weights, at -1.
-    return replace(found, low=max(-1.0, found.low), high=min(1.0, found.high))
+    return found.within(-1.0, 1.0) if unit == "agreement" else found
