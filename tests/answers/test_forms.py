@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 
 from sonogauge.answers import FORMS, NULL, AnswerSpec
-from sonogauge.answers.place import PLACES, band_distance, is_near_edge, place_of, places_of_boxes
+from sonogauge.answers.place import PLACES, band_distance, is_near_edge, place_of
 from sonogauge.answers.vocabulary import spellings
 from sonogauge.tables import VALUE
 
@@ -75,11 +75,6 @@ def test_ask_of_a_number_says_range_unit_and_null() -> None:
 )
 def test_place_of_a_point(x: float, y: float, place: str) -> None:
     assert place_of(x, y) == place
-
-
-def test_places_of_boxes_keeps_the_order_of_the_boxes() -> None:
-    assert places_of_boxes([(0.9, 0.1), (0.1, 0.1), (0.8, 0.2)]) == ("upper right", "upper left")
-    assert places_of_boxes([]) == ("not visible",)
 
 
 @pytest.mark.parametrize(

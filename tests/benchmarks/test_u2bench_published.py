@@ -18,7 +18,6 @@ from sonogauge.benchmarks.u2bench.published import (
     parse_choice_published,
     parse_number_published,
     parse_place_published,
-    parse_text_published,
     score_cell,
 )
 from sonogauge.items import Item
@@ -100,10 +99,6 @@ def test_number_reply(reply: str, value: float | None) -> None:
 def test_place_reply_is_not_trimmed() -> None:
     assert parse_place_published(" Upper Left") == (" upper left", None)
     assert parse_place_published(" Upper Left", trim=True) == ("upper left", None)
-
-
-def test_text_reply_is_taken_as_it_is() -> None:
-    assert parse_text_published(" <think>x</think> y ") == (" <think>x</think> y ", None)
 
 
 def test_a_hand_computed_cell_with_garbage() -> None:

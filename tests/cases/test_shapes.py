@@ -16,7 +16,7 @@ from sonogauge.answers.place import place_of
 from sonogauge.cases.ellipses import fit_ellipse, ramanujan
 from sonogauge.cases.fan import fan_mask
 from sonogauge.cases.geometry import Mask, box_of_mask
-from sonogauge.cases.parts import area_share, boxes_of, components, union
+from sonogauge.cases.parts import boxes_of, components, union
 from sonogauge.cases.places import place_in_thirds, place_of_box
 
 pytestmark = [pytest.mark.lookalike, pytest.mark.part("case geometry")]
@@ -53,7 +53,6 @@ def test_small_parts_can_be_left_out_and_unknown_rules_are_errors() -> None:
     mask = np.zeros((10, 20), dtype=bool)
     mask[1:5, 1:5] = mask[8, 15] = True
     assert len(components(mask, min_area=2)) == 1 and len(boxes_of(mask, "x", "each", min_area=2)) == 1
-    assert area_share(mask) == 17 / 200 and area_share(np.zeros((0, 0), dtype=bool)) == 0
     assert union([]) is None
     with pytest.raises(ValueError, match="no rule"):
         boxes_of(mask, "x", "all")

@@ -58,7 +58,9 @@ def test_scale_clips_on_demand_and_refuses_an_empty_range() -> None:
 @given(st.floats(-50, 50))
 def test_worst_error_is_the_worst_in_range(value: float) -> None:
     position = float(scale(value, 0, 20, clip=True))
-    assert abs(float(worst_error(value, 0, 20))) == pytest.approx(max(position, 1 - position))
+    worst = worst_error(position)
+    assert abs(worst) == pytest.approx(max(position, 1 - position))
+    assert min(abs(position - worst), abs(position - worst - 1)) < 1e-12, "the worst answer lies on a bound"
 
 
 @given(st.lists(st.integers(0, 20), min_size=1, max_size=30), st.data())

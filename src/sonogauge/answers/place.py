@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from typing import Final
@@ -84,11 +83,6 @@ def place_of(x: float, y: float) -> str:
     ('upper left', 'center', 'middle right')
     """
     return PLACES[3 * _band(y) + _band(x)]
-
-
-def places_of_boxes(centres: Iterable[tuple[float, float]]) -> tuple[str, ...]:
-    """Return the distinct places of box centres, in the order of the boxes; no box = ("not visible",)."""
-    return tuple(dict.fromkeys(place_of(x, y) for x, y in centres)) or (NOT_VISIBLE,)
 
 
 def is_near_edge(x: float, y: float, margin: float = 0.02) -> bool:

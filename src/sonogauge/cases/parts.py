@@ -50,12 +50,3 @@ def boxes_of(mask: Mask, category: str, rule: str = "union", min_area: int = 1) 
     else:
         raise ValueError(f"no rule '{rule}'")
     return [box for part in chosen if (box := box_of_mask(part, category)) is not None]
-
-
-def area_share(mask: Mask) -> float:
-    """Return the share of the image that a mask covers, 0 for an image without pixels.
-
-    >>> area_share(np.array([[True, False], [False, False]]))
-    0.25
-    """
-    return float(mask.mean()) if mask.size else 0.0

@@ -25,22 +25,12 @@ def hit_statistics(hits: ArrayLike) -> Array:
     return np.stack([values, np.ones_like(values)], axis=-1)
 
 
-def classes_with_items(reference_index: ArrayLike, options: int) -> list[int]:
-    """Return the options that at least one reference of the full data names: the class set of the macro averages.
-
-    >>> classes_with_items([0, 2, 2], options=4)
-    [0, 2]
-    """
-    counts = np.bincount(np.asarray(reference_index, dtype=np.int64), minlength=options)
-    return [int(option) for option in np.flatnonzero(counts)]
-
-
 def confusion_statistics(reference_index: ArrayLike, predicted_index: ArrayLike, classes: Sequence[int]) -> Array:
     """Turn option indices into one confusion matrix per item, the statistic "confusion".
 
     reference_index: (n,), each one of `classes`.
     predicted_index: (n,); -1 = no valid answer; an option outside `classes` counts in the last column too.
-    classes: the class set C, fixed from the full data (`classes_with_items`).
+    classes: the class set C, fixed from the full data: the options that at least one reference names.
     Returns (n, C, C + 1): rows = reference, last column = no valid answer or an option nobody's reference names.
     Raises ValueError when a reference is outside the class set.
 
@@ -74,7 +64,15 @@ def hit_share(sums: Array) -> Array:
     return ratio(sums[..., 0], sums[..., 1])
 
 
-@metric("accuracy", statistic="hits", direction="up", identity=1.0, interval="proportion", gradient=hits_gradient)
+@metric(
+    "accuracy",
+    statistic="hits",
+    direction="up",
+    identity=1.0,
+    interval="proportion",
+    gradient=hits_gradient,
+    source="u2-bench specification, section 5: hits / rows; scikit-learn accuracy_score",
+)
 def accuracy(sums: Array) -> Array:
     """Share of items answered right; failures count as wrong.
 

@@ -43,16 +43,6 @@ def expected_random_subset(options: int, right: int) -> float:
     return float(2 ** (right - 1) / (2**options - 1))
 
 
-def expected_random_letter(options: int, right: int) -> float:
-    """Return the expected score of one random letter: 1/k, whatever the number of right ones.
-
-    >>> expected_random_letter(4, 3)
-    0.25
-    """
-    _check(options, right)
-    return 1.0 / options
-
-
 def _check(options: int, right: int) -> None:
     if not 1 <= right <= options:
         raise ValueError(f"{right} right options of {options}")

@@ -29,14 +29,15 @@ def scale(value: ArrayLike, low: float, high: float, clip: bool) -> Array:
     return scaled
 
 
-def worst_error(reference: ArrayLike, low: float, high: float) -> Array:
-    """Return the worst scaled error still inside the range, signed as reference - prediction, for a failed reply.
+def worst_error(position: float) -> float:
+    """Return the worst error still inside the range for a failed reply, signed as reference - prediction.
 
-    >>> worst_error([5, 18], 0, 20)
-    array([-0.75,  0.9 ])
+    position: the scaled reference, 0 to 1. The sign makes the bias point to the bound the worst answer lies on.
+
+    >>> worst_error(0.25), worst_error(0.9)
+    (-0.75, 0.9)
     """
-    position = scale(reference, low, high, clip=True)
-    return np.where(position >= 0.5, position, position - 1.0)
+    return position if position >= 0.5 else position - 1.0
 
 
 def scaled_error_statistics(errors: ArrayLike, tolerance: float) -> Array:
@@ -196,6 +197,7 @@ def within_tolerance(sums: Array) -> Array:
     interval="percentile",
     unit="answer unit",
     kind="order",
+    source="u2-bench specification, section 5, 'CVE metrics': median error in natural units",
 )
 def median_error(values: Array, weights: Array) -> Array:
     """Weighted median of absolute errors in the answer's own unit.

@@ -15,6 +15,7 @@ from sonogauge.metrics.choice import hit_share, hits_gradient
     identity=1.0,
     interval="proportion",
     gradient=hits_gradient,
+    source="u2-bench specification, section 5, 'Location of a reference'",
 )
 def accuracy_first(sums: Array) -> Array:
     """Accuracy against the place of the first box alone; sums: (..., 2) = [hits, n].
@@ -32,6 +33,7 @@ def accuracy_first(sums: Array) -> Array:
     identity=1.0,
     interval="proportion",
     gradient=hits_gradient,
+    source="u2-bench specification, section 3.6: accuracy without places near a band edge",
 )
 def accuracy_clear(sums: Array) -> Array:
     """Accuracy over items whose reference is not within 0.02 of a band edge; sums: (..., 2) = [hits, n].
@@ -50,6 +52,7 @@ def accuracy_clear(sums: Array) -> Array:
     interval="studentised",
     unit="bands",
     gradient=hits_gradient,
+    source="u2-bench specification, section 3.6: mean distance in bands",
 )
 def band_distance(sums: Array) -> Array:
     """Mean distance in bands to the nearest right place, over replies that name a visible place.
@@ -70,6 +73,7 @@ def band_distance(sums: Array) -> Array:
     identity=0.0,
     interval="proportion",
     gradient=hits_gradient,
+    source="u2-bench specification, section 5, 'CVE scaling, sets'",
 )
 def reference_out_of_range(sums: Array) -> Array:
     """Share of references outside the declared range (clipped before scoring); sums: (..., 2) = [outside, n].
@@ -87,6 +91,7 @@ def reference_out_of_range(sums: Array) -> Array:
     identity=0.0,
     interval="proportion",
     gradient=hits_gradient,
+    source="u2-bench specification, section 5, 'CVE scaling, sets'",
 )
 def prediction_out_of_range(sums: Array) -> Array:
     """Share of the numbers given that lie outside the declared range; sums: (..., 2) = [outside, numbers given].

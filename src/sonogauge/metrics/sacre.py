@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
 from sonogauge.metrics.base import Array, metric, ratio
 from sonogauge.metrics.text import ORDERS, bleu_statistics
-
-TOKENIZER: Final = "13a"
 
 
 @lru_cache(maxsize=1)

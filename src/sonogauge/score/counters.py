@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from sonogauge.answers import NULL, AnswerSpec, Parsed
 from sonogauge.items import Item
+from sonogauge.metrics.numbers import scaled_error_statistics, worst_error
 
 Array = npt.NDArray[np.float64]
 
@@ -198,8 +199,7 @@ class _NumberCounter:
             natural = abs(reference - value)
             outside = float(not low <= value <= high)
         else:
-            # Signed so that the bias points to the bound the worst answer lies on.
-            error = (scaled if scaled >= 0.5 else scaled - 1.0) if self._failure == "worst" else 1.0
+            error = worst_error(scaled) if self._failure == "worst" else 1.0
             natural = abs(error) * width
             outside = 0.0
         outside_reference = float(not low <= reference <= high)
@@ -208,7 +208,6 @@ class _NumberCounter:
 
     def take(self) -> dict[str, Array]:
         from sonogauge.metrics.agreement import natural_statistics, pair_statistics
-        from sonogauge.metrics.numbers import scaled_error_statistics
 
         rows = np.array(self._rows, dtype=np.float64).reshape(-1, 7)
         self._rows = []

@@ -120,11 +120,6 @@ def parse_number_published(reply: str) -> tuple[float | None, str | None]:
     return (number, None) if math.isfinite(number) else (None, "format")
 
 
-def parse_text_published(reply: str) -> tuple[str | None, str | None]:
-    """Return (text, reason): the reply as it is, an empty one included."""
-    return reply, None
-
-
 def score_cell(task: Task, scenario: Scenario, pairs: Pairs, *, trim: bool = False) -> PublishedCell:
     """Score one task on one data set under the published protocol.
 

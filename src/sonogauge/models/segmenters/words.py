@@ -39,27 +39,6 @@ def find_category(phrase: str, categories: Mapping[str, Sequence[str]]) -> str |
     return longest[0] if len(longest) == 1 else None
 
 
-def find_categories(text: str, categories: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return all categories that a text names, in the order of `categories`; "thyroid nodule" names no "thyroid".
-
-    >>> find_categories("Is a thyroid nodule seen?", {"thyroid": [], "thyroid nodule": []})
-    ['thyroid nodule']
-    """
-    words = f" {_singular(canonical(text))} "
-    forms = [
-        (form, name)
-        for name, aliases in categories.items()
-        for alias in (name, *aliases)
-        if (form := _singular(canonical(alias)))
-    ]
-    named = set()
-    for form, name in sorted(forms, key=lambda pair: -len(pair[0])):
-        if f" {form} " in words:
-            named.add(name)
-            words = words.replace(f" {form} ", " | ")
-    return [name for name in categories if name in named]
-
-
 def _singular(text: str) -> str:
     return " ".join(
         word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word for word in text.split()
