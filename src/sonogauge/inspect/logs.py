@@ -83,7 +83,7 @@ def _header(path: Path) -> EvalLog:
         raise BadInput("no such file", file=path)
     try:
         return read_eval_log(path, header_only=True)
-    except Exception as error:
+    except Exception as error:  # Inspect raises nearly anything on a file that is no log
         raise _unreadable(path, error) from error
 
 
@@ -99,7 +99,7 @@ def _replies(path: Path, log: EvalLog) -> Iterator[Reply]:
 
     try:
         samples = read_eval_log(path, exclude_fields=_UNUSED).samples or []
-    except Exception as error:
+    except Exception as error:  # see _header
         raise _unreadable(path, error) from error
     for sample in samples:
         yield _reply(sample)

@@ -40,8 +40,8 @@ def check_target(columns: TableColumns, out: Path) -> None:
         raise BadInput("this file is read, facts would replace it", file=out, field="facts", fix="name another file")
 
 
-def write_facts(columns: TableColumns, spec: AnswerSpec, out: Path) -> int:
-    """Write the facts as CSV, whole or not at all; return how many.
+def write_facts(columns: TableColumns, spec: AnswerSpec, out: Path) -> None:
+    """Write the facts as CSV, whole or not at all.
 
     Raises:
         BadInput: the file cannot be written.
@@ -49,12 +49,9 @@ def write_facts(columns: TableColumns, spec: AnswerSpec, out: Path) -> int:
     stream = io.StringIO()
     writer = csv.DictWriter(stream, FACT_COLUMNS, lineterminator="\n")
     writer.writeheader()
-    count = 0
     for fact in fact_rows(columns, spec):
         writer.writerow({name: "" if value is None else value for name, value in fact.items()})
-        count += 1
     try:
         write_bytes(out, stream.getvalue().encode("utf-8"))
     except OSError as error:
         raise BadInput(f"cannot be written ({error.strerror})", file=out, field="facts") from error
-    return count

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, Task
+from sonogauge.metrics.clinical.modality import CLINICAL
 from sonogauge.score.scales import tolerance_of
 from sonogauge.score.table_rows import LARGEST, TableColumns
 
@@ -22,20 +23,6 @@ _METRICS: Final[dict[str, tuple[str, ...]]] = {
 }
 _SCALED: Final = ("rmse_scaled", "mae_scaled", "std_scaled", "bias_scaled", "within_tolerance")
 _OUT_OF_RANGE: Final = ("reference_out_of_range", "prediction_out_of_range")
-CLINICAL: Final = (
-    "fact_f1",
-    "fact_precision",
-    "fact_recall",
-    "detail_recall",
-    "negation_error_rate",
-    "side_error_rate",
-    "place_error_rate",
-    "size_error_rate",
-    "grade_error_rate",
-    "hallucinated_per_report",
-    "missed_per_report",
-    "missing_sections_per_report",
-)
 # Options that speak of some forms alone, with what they are worth where nobody gave them.
 _OF_NUMBERS: Final[dict[str, Any]] = {"low": None, "high": None, "unit": "", "measure": None}
 _OF_CHOICES: Final[dict[str, Any]] = {"positive": (), "ordinal": (), "prevalence": None}
@@ -44,7 +31,8 @@ _OF_CHOICES: Final[dict[str, Any]] = {"positive": (), "ordinal": (), "prevalence
 def answer_spec(columns: TableColumns, options: Sequence[str], given: Mapping[str, Any]) -> AnswerSpec:
     """Return the answer that the predictions are read as.
 
-    given: by name `low`, `high`, `unit`, `tolerance` of a number and whatever `refuse_misplaced` looks at.
+    given: by name `low`, `high`, `unit`, `tolerance` and `measure` of a number, `positive`, `ordinal` and `prevalence`
+    of a choice, `clinical` of a text; those of another form must be as nobody gave them.
 
     Raises:
         BadInput: no such form, an option of another form, a range that is none, doubled options.

@@ -30,6 +30,21 @@ class Scope:
     built_in: bool = False
 
 
+# The metrics of facts that are computed here.
+CLINICAL: Final = (
+    "fact_f1",
+    "fact_precision",
+    "fact_recall",
+    "detail_recall",
+    "negation_error_rate",
+    "side_error_rate",
+    "place_error_rate",
+    "size_error_rate",
+    "grade_error_rate",
+    "hallucinated_per_report",
+    "missed_per_report",
+    "missing_sections_per_report",
+)
 _INSTEAD: Final = "use fact_precision, fact_recall and fact_f1 with negation_error_rate and side_error_rate"
 _LABELS: Final = "its labeller knows the 14 CheXpert findings of chest radiographs only"
 _GRAPH: Final = "its extraction model was trained on chest X-ray reports (MIMIC-CXR, CheXpert) only"
@@ -47,20 +62,7 @@ SCOPES: Final[dict[str, Scope]] = {
             "use bleu4 and rouge_l, or a metric made for that modality",
             built_in=True,
         )
-        for name in (
-            "fact_precision",
-            "fact_recall",
-            "fact_f1",
-            "detail_recall",
-            "negation_error_rate",
-            "side_error_rate",
-            "place_error_rate",
-            "size_error_rate",
-            "grade_error_rate",
-            "hallucinated_per_report",
-            "missed_per_report",
-            "missing_sections_per_report",
-        )
+        for name in CLINICAL
     },
 }
 
