@@ -7,6 +7,7 @@ import csv
 import hashlib
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -21,14 +22,14 @@ from sonogauge.answers import FORMS
 from sonogauge.build import build
 from sonogauge.build.from_recipe import build_from_recipe
 from sonogauge.cases.geometry import decode_mask
-from sonogauge.cli import main
+from sonogauge.cli import app, main
 from sonogauge.export import FORMATS, export
 from sonogauge.export.content import item_hash
 from sonogauge.folders import Folder, Manifest, new_folder
 from tests.build.made_cases import breast_cases, write_cases
 from tests.build.test_engine import BOXED
 from tests.build.test_recipe import DX, items_of, recipe_of
-from tests.shared import shared_data
+from tests.shared import ROOT, shared_data
 
 pytestmark = [pytest.mark.part("export"), pytest.mark.filterwarnings("ignore::ResourceWarning")]
 
@@ -378,3 +379,14 @@ def test_hostile_values_reach_no_file_name_and_no_heading(
     else:
         export(tmp_path / "bench", "jsonl", tmp_path / "out")
         assert "\n# Not a heading" not in (tmp_path / "out" / "README.md").read_text("utf-8")
+
+
+def test_help_and_docs_name_every_format() -> None:
+    import typer
+
+    command = typer.main.get_command(app).commands["export"]  # type: ignore[attr-defined]
+    told = next(one.help for one in command.params if one.name == "format")
+    page = (ROOT / "docs" / "recipes.md").read_text("utf-8")
+    for format in FORMATS:
+        assert format in re.findall(r"\w+", told), format
+        assert f"| `{format}` |" in page, format

@@ -79,9 +79,14 @@ def audit_command(
 
 @app.command("export")
 def export_command(
-    bench: Annotated[Path, typer.Argument(help="A benchmark folder.")],
-    format: Annotated[str, typer.Option(help="hf, jsonl, vlmevalkit, coco, croissant, records, questions or ultrag.")],
+    bench: Annotated[Path, typer.Argument(help="A benchmark folder; for ultrabench a folder of cases.")],
+    format: Annotated[
+        str, typer.Option(help="hf, jsonl, vlmevalkit, coco, croissant, records, questions, ultrag or ultrabench.")
+    ],
     out: Annotated[Path, typer.Option(help="Folder for the files.")],
+    own_use: Annotated[
+        bool, typer.Option("--own-use", help="ultrabench: a tree that stays here, with what may not be passed on.")
+    ] = False,
     overwrite: Overwrite = False,
     as_json: Json = False,
 ) -> None:
@@ -90,10 +95,12 @@ def export_command(
     Images that may not be passed on leave as a recipe, never as images.
 
     Example: sonogauge export bench/own --format hf --out export/own
+
+    Example: sonogauge export cases/aul --format ultrabench --out ultrabench
     """
     from sonogauge.export import export
 
-    done = export(bench, format, out, overwrite=overwrite)
+    done = export(bench, format, out, overwrite=overwrite, own_use=own_use)
     if as_json:
         print_json(done.model_dump(mode="json"))
         return
