@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from rich.console import Console
-from tests.run.server import Server, completion
+from tests.run.server import Server, completion, free_port
 from tests.run.tiny import bench, item
 
 from sonogauge._errors import BadInput
@@ -46,6 +46,17 @@ def test_a_bar_on_a_terminal() -> None:
             shown.ended(entry(cost=None))
     assert "3/3" in stream.getvalue()
     assert "replied 100.0 %" in stream.getvalue()
+
+
+def test_a_server_that_is_not_there_is_told_at_once_and_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = bench(tmp_path / "bench", [item(n) for n in range(3)])
+    url = f"http://127.0.0.1:{free_port()}"
+    with pytest.raises(BadInput, match="nothing answers"):
+        run(made, "openai/m", tmp_path / "run", model_options={"base_url": url}, backoff=0.01, retries=3, progress=True)
+    lines = capsys.readouterr().err.splitlines()
+    assert len([line for line in lines if "nothing answers at http" in line and "trying again" in line]) == 1
 
 
 def test_a_run_shows_its_end(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

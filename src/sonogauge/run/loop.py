@@ -132,6 +132,7 @@ class Loop:
         self._replies = 0
         self._failed = 0
         self._last_answer = time.monotonic()
+        self._gone_told = False
 
     async def ask_all(self, jobs: Iterator[Job]) -> None:
         """Ask all jobs; the first failure that concerns the whole run stops it.
@@ -180,6 +181,7 @@ class Loop:
             if not kind:
                 self._replies += 1
                 self._last_answer = time.monotonic()
+                self._gone_told = False
                 self._gate.succeeded()
             tries[kind] += 1
             again = bool(kind) and outcome.retry and self._try_again(kind, tries[kind])
@@ -188,6 +190,9 @@ class Loop:
                     (outcome.error or "").partition(": ")[2],
                     "start the server and give the same command again; all replies up to here are kept",
                 )
+            if kind == "connection" and not self._gone_told:
+                self._gone_told = True
+                self._watcher.say(f"{(outcome.error or '').partition(': ')[2]}; trying again for a while")
             self._log(request.key, request.images, outcome, attempt, final=not again)
             if not again:
                 self._give_up_if_hopeless(kind, outcome)
