@@ -68,8 +68,8 @@ def find_copies(
     """Return the confirmed pairs, the number of candidates, and how many candidates were left out as too many.
 
     Args:
-        left: codes of one set.
-        right: codes of the other.
+        left: codes of one set; their first orientation is enough.
+        right: codes of the other, in all orientations.
         thumbs: gives the thumbnails of pairs, in their order; called from several threads.
         limits: what counts as near.
         skip: pairs not to be judged.

@@ -133,6 +133,7 @@ class _Builder:
             raise BadInput(f"nothing to ask ({why or 'no case fits a task'})", field="tasks")
         used = self._used(items, asked)
         found = self._audit(kept, split, used)
+        del kept
         if refuse_leaks and found.leaks:
             lines = [line for line in audit_lines(found, 1) if line.startswith("leak")]
             raise BadInput(f"{found.leaks} leaks between the parts; {lines[0]}", field="split", fix="split by group")

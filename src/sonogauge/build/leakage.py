@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
@@ -132,18 +132,19 @@ class Audit:
 
 
 class Signatures:
-    """The signatures of many cases, mapped from Arrow files; only those of candidates are read."""
+    """The signatures of many cases; thumbnails stay in their Arrow files until they are asked for."""
 
     def __init__(self, files: Sequence[Path], keep: Callable[[str], bool] = lambda _: True) -> None:
         self.case_ids: list[str] = []
         self.pixels: list[str] = []
         self.unreadable = 0
-        self._at: list[tuple[int, int]] = []
-        self._batches: list[pa.RecordBatch] = []
-        codes = []
-        for file in files:
-            for batch in read_arrow(file, SIGNED.names):
-                kept = []
+        self._files = list(files)
+        at: list[tuple[int, int, int]] = []
+        count = sum(batch.num_rows for file in files for batch in read_arrow(file, []))
+        self.codes = np.empty((count, len(WINDOWS), ORIENTATIONS), dtype=np.uint64)
+        for number, file in enumerate(files):
+            for place, batch in enumerate(read_arrow(file, ["case_id", "pixels", "codes"])):
+                codes = _fixed(batch, "codes").view(np.uint64).reshape(-1, len(WINDOWS), ORIENTATIONS)
                 for row, (case_id, pixels) in enumerate(
                     zip(batch.column("case_id").to_pylist(), batch.column("pixels").to_pylist(), strict=True)
                 ):
@@ -152,20 +153,25 @@ class Signatures:
                     if pixels is None:
                         self.unreadable += 1
                         continue
-                    kept.append(row)
+                    self.codes[len(at)] = codes[row]
                     self.case_ids.append(case_id)
                     self.pixels.append(pixels)
-                    self._at.append((len(self._batches), row))
-                codes.append(_fixed(batch, "codes").view(np.uint64).reshape(-1, len(WINDOWS), ORIENTATIONS)[kept])
-                self._batches.append(batch)
-        empty = np.empty((0, len(WINDOWS), ORIENTATIONS), dtype=np.uint64)
-        self.codes = np.concatenate([empty, *codes])
+                    at.append((number, place, row))
+        self.codes = self.codes[: len(at)]
+        self._at = np.array(at, dtype=np.int32).reshape(-1, 3)
 
-    def thumb(self, number: int) -> Pixels:
-        """Return the thumbnail of a case."""
-        batch, row = self._at[number]
-        thumb: Pixels = _fixed(self._batches[batch], "thumb")[row].reshape(THUMB, THUMB)
-        return thumb
+    def thumbs(self, numbers: Iterable[int]) -> dict[int, Pixels]:
+        """Return the thumbnails of some cases by their numbers."""
+        by_file: dict[int, list[int]] = defaultdict(list)
+        for one in sorted(set(numbers)):
+            by_file[int(self._at[one, 0])].append(one)
+        found: dict[int, Pixels] = {}
+        for number, wanted in by_file.items():
+            batches = list(read_arrow(self._files[number], ["thumb"]))
+            for one in wanted:
+                _, place, row = self._at[one]
+                found[one] = _fixed(batches[place], "thumb")[row].reshape(THUMB, THUMB).copy()
+        return found
 
 
 def _fixed(batch: pa.RecordBatch, column: str) -> Any:
@@ -243,8 +249,9 @@ def near_copies(
     """
 
     def thumbs(pairs: Sequence[tuple[int, int]]) -> Iterator[tuple[Pixels, Pixels]]:
+        found = signatures.thumbs([left[one] for one, _ in pairs] + [right[other] for _, other in pairs])
         for one, other in pairs:
-            yield signatures.thumb(left[one]), signatures.thumb(right[other])
+            yield found[left[one]], found[right[other]]
 
     def skip(one: int, other: int) -> bool:
         if ordered and one >= other:
@@ -252,7 +259,8 @@ def near_copies(
         return signatures.pixels[left[one]] == signatures.pixels[right[other]]
 
     codes = signatures.codes
-    return find_copies(codes[list(left)], codes[list(right)], thumbs, limits, skip)
+    # Of the left one only the first orientation is looked at.
+    return find_copies(codes[list(left), :, :1], codes[list(right)], thumbs, limits, skip)
 
 
 class Sign:

@@ -128,8 +128,7 @@ class WorkFolder:
 
         results: an Arrow file with one batch for each row group of the cases.
         """
-        with pa.memory_map(str(results)) as source:
-            reader = pa.ipc.open_file(source)
+        with pa.OSFile(str(results)) as source, pa.ipc.open_file(source) as reader:
             for shard, path in self._named(stage, cases, SHARD_ROWS):
                 write_arrow(path, stage.schema, (reader.get_batch(group) for group in shard.groups))
         results.unlink()

@@ -30,7 +30,7 @@ class Intake:
     """What the first pass found.
 
     parts: case id -> split, of the cases with a question. dropped: cases whose group or image lies in the test too.
-    unknown_patients: cases without a patient id, by source.
+    unknown_patients: cases without a patient id, by source. elsewhere: what sources show that never speak of a fetus.
     """
 
     vocabulary: Vocabulary
@@ -44,6 +44,7 @@ class Intake:
     rules: dict[str, str] = field(default_factory=dict)
     notices: list[str] = field(default_factory=list)
     overlaps: Counter[str] = field(default_factory=Counter)
+    elsewhere: dict[str, set[str]] = field(default_factory=dict)
 
 
 def find_cases(data: Path) -> list[Folder]:
@@ -117,6 +118,7 @@ def take_in(folders: list[Folder], parameters: Parameters) -> Intake:
     cases: list[tuple[SplitCase, tuple[_Asked, ...]]] = []
     seen: set[str] = set()
     known: dict[_Asked, _Asked] = {}
+    fetal: set[str] = set()
     for folder in folders:
         for row in mapped_rows(folder, intake.vocabulary, intake.unmapped):
             source, case_id = row["source"], row["case_id"]
@@ -125,6 +127,7 @@ def take_in(folders: list[Folder], parameters: Parameters) -> Intake:
             seen.add(case_id)
             intake.cases[source] += 1
             intake.unknown_patients[source] += row["patient"] is None
+            _note_place(row, intake.elsewhere, fetal)
             asked = []
             for draft in drafts(row, parameters, intake.left):
                 label = draft.answer if draft.task in CHOICE_TASKS else ""
@@ -135,6 +138,10 @@ def take_in(folders: list[Folder], parameters: Parameters) -> Intake:
             if asked:
                 one = SplitCase(case_id, source, row["group"], row["pixel_hash"] or case_id, row["split"])
                 cases.append((one, tuple(asked)))
+    for source, places in sorted(intake.elsewhere.items()):
+        intake.notices.append(
+            f"{source}: shows {', '.join(sorted(places))} and never speaks of a fetus; keep only fetal cases in --data"
+        )
     askable = {key for key in known if not key[2] or has_choice(*key, intake.pools, parameters)}
     for _, keys in cases:
         for task, source, _ in set(keys) - askable:
@@ -147,6 +154,19 @@ def take_in(folders: list[Folder], parameters: Parameters) -> Intake:
     _split(intake, usable, parameters)
     _refuse_overlap(intake, usable, parameters)
     return intake
+
+
+def _note_place(row: Mapping[str, Any], elsewhere: dict[str, set[str]], fetal: set[str]) -> None:
+    """Collect what a source shows, unless it names a fetus or does not say what it shows."""
+    source, place = row["source"], row["anatomy"]
+    if source in fetal:
+        return
+    words = [place, row["view"], *(one["category"] for name in ("masks", "boxes") for one in row[name] or ())]
+    if place in (None, "", "unknown", "other") or any("fet" in (word or "").casefold() for word in words):
+        fetal.add(source)
+        elsewhere.pop(source, None)
+    else:
+        elsewhere.setdefault(source, set()).add(place)
 
 
 def _split(intake: Intake, cases: list[SplitCase], parameters: Parameters) -> None:
