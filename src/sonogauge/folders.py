@@ -261,6 +261,7 @@ def read_manifest(path: Path | str) -> Manifest:
         raise BadInput("no manifest.json, so not a folder of sonogauge", file=folder)
     try:
         raw = json.loads(file.read_text("utf-8"))
+        json.dumps(raw, ensure_ascii=False).encode("utf-8")  # half a character could not be written again
         version = int(raw["format_version"])
     except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
         raise BadInput("broken manifest", file=file, fix=_REMAKE) from error

@@ -17,7 +17,7 @@ from sonogauge.benchmarks.spec import load_spec
 from sonogauge.folders import Folder
 from sonogauge.items import Item
 from sonogauge.score.inputs import Sharing
-from sonogauge.score.replies import Reply, ReplySource, check_ids, join
+from sonogauge.score.replies import Reply, ReplySource, check_ids, join, read_jsonl
 from sonogauge.tables import key_of
 
 pytestmark = pytest.mark.part("score strict")
@@ -46,6 +46,8 @@ BAD_ROWS = [
     ([{"item_id": "DD/21/0001", "text": "a", "epoch": 2**40}], "row 1, field 'epoch': not a count"),
     ([{"item_id": "DD/21/0001", "text": "a", "image_sha256": "0" * 64}], "field 'image_sha256': reply to another"),
     ([{**_rows()[0], "model": "a"}, {**_rows()[1], "model": "b"}, *_rows()[2:]], "replies of 2 models"),
+    ([{"item_id": "DD/21/0001", "text": "a", "rater_id": ["a"]}], "row 1, field 'rater_id': not a name but list"),
+    ([{"item_id": "DD/21/0001", "text": "a", "variant": True}], "row 1, field 'variant': not a name but bool"),
     ([], "no replies in it"),
 ]
 
@@ -85,6 +87,34 @@ def test_other_names_of_the_columns_and_numbers_as_text(tmp_path: Path) -> None:
     ]
     scores = score(write_replies(tmp_path / "r.jsonl", rows), bench=bench, scenarios="present", draws=200)
     assert value_of(scores.metrics, "accuracy", "DD", "44")["value"] == 1.0
+
+
+def test_rater_nought_is_not_the_model(tmp_path: Path) -> None:
+    file = write_replies(tmp_path / "r.jsonl", [{**_rows(1)[0], "rater_id": rater} for rater in (None, 0, 1)])
+    assert [reply.rater_id for reply in read_jsonl(file).replies] == ["", "0", "1"]
+
+
+def test_replies_of_a_model_and_of_raters_in_one_file_are_told(tmp_path: Path, bench: Path) -> None:
+    rows = [*_rows(), {"item_id": "DD/21/0001", "text": "malignant", "rater_id": "dr-a"}]
+    mixed = score(write_replies(tmp_path / "mixed.jsonl", rows), bench=bench).manifest.notices
+    assert any("1 raters" in line and "score them apart" in line for line in mixed)
+    for apart in (rows[:-1], rows[-1:]):
+        told = score(write_replies(tmp_path / "apart.jsonl", apart), bench=bench).manifest.notices
+        assert not any("score them apart" in line for line in told)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "told"),
+    [("counts", {"asked": "all"}, "'asked'"), ("tables", {}, "'tables'"), ("name", "\ud800", "broken manifest")],
+)
+def test_a_manifest_with_other_things_in_it_is_told_in_one_line(
+    tmp_path: Path, bench: Path, field: str, value: object, told: str
+) -> None:
+    run(bench, "baseline/majority", tmp_path / "run")
+    file = tmp_path / "run/manifest.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), field: value}))
+    with pytest.raises(BadInput, match=told):
+        score(tmp_path / "run")
 
 
 def test_ended_badly_is_never_parsed(tmp_path: Path, bench: Path) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sonogauge._errors import BadInput
 from sonogauge.answers.variants import exists
-from sonogauge.folders import Folder, Manifest
+from sonogauge.folders import MANIFEST, Folder, Manifest
 from sonogauge.items import Item
 from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
@@ -151,14 +151,23 @@ def _reply(row: Mapping[str, Any], path: Path, number: int) -> Reply:
         raise BadInput("not [width, height]", file=path, row=number, field="image_size")
     return Reply(
         item_id,
-        _once(str(row.get("variant") or "")),
+        _key(row, "variant", path, number),
         epoch,
-        _once(str(row.get("rater_id") or "")),
+        _key(row, "rater_id", path, number),
         _once(status),
         None if text is None else _once(text),
         (size[0], size[1]) if size else None,
         _probabilities(row.get("option_probabilities"), path, number),
     )
+
+
+def _key(row: Mapping[str, Any], field: str, path: Path, number: int) -> str:
+    value = row.get(field)
+    if value is None:
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise BadInput(f"not a name but {type(value).__name__}", file=path, row=number, field=field)
+    return _once(str(value))  # rater 0 is a rater too, and not the model
 
 
 def _probabilities(value: Any, path: Path, number: int) -> tuple[tuple[str, float], ...] | None:
@@ -202,11 +211,15 @@ def read_run(path: Path) -> ReplySource:
     manifest = folder.manifest
     replies = [_stored(row) for row in folder.rows("replies", _REPLY_COLUMNS)]
     asked = manifest.counts.get("asked") or {}
+    table = manifest.tables.get("replies")
+    if not isinstance(asked, Mapping) or table is None:
+        broken = "asked" if table else "tables"
+        raise BadInput("broken manifest", file=folder.path / MANIFEST, field=broken, fix="make the run again")
     part = asked.get("limit") is not None or asked.get("tasks") is not None
     return ReplySource(
         model=manifest.name,
         replies=replies,
-        content_hash=manifest.tables["replies"].hash,
+        content_hash=table.hash,
         path=folder.path,
         # A run that was limited holds a reply, good or bad, to each item it asked.
         asked=frozenset(reply.item_id for reply in replies) if part else None,
@@ -319,9 +332,17 @@ def _matched(items: Sequence[Item], replies: Sequence[Reply]) -> Iterator[tuple[
 
 
 def annotator_notices(source: ReplySource, bench: Manifest) -> list[str]:
-    """Return a notice where somebody who made the references answers too; their scores are no yardstick."""
+    """Return notices where somebody who made the references answers too, or where raters are counted with a model."""
+    raters = {reply.rater_id for reply in source.replies}
+    notices = []
+    if "" in raters and len(raters) > 1:
+        notices.append(
+            f"Replies of {len(raters) - 1} raters and of the model are counted together: keep a file for each and "
+            "score them apart."
+        )
     made = frozenset((bench.counts.get("annotators") or {}).get("names") or ())
-    both = sorted(made & {reply.rater_id for reply in source.replies if reply.rater_id}) if made else []
-    if not both:
-        return []
-    return [f"FLAGGED: {', '.join(both)} annotated this benchmark and answer it; their scores are no yardstick."]
+    if both := sorted(made & raters - {""}):
+        notices.append(
+            f"FLAGGED: {', '.join(both)} annotated this benchmark and answer it; their scores are no yardstick."
+        )
+    return notices
