@@ -15,6 +15,9 @@ from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import BenchmarkSpec, Scenario, ScenarioSet, Task
 from sonogauge.items import Item, ItemImage
 from sonogauge.models.base import Outcome, Request
+from sonogauge.score.judging.ask import Patience
+
+QUICK = Patience(connections=3, retries=2, backoff=0.0, timeout=5.0)
 
 SPEC = BenchmarkSpec(
     name="skin",

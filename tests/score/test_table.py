@@ -2,95 +2,24 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 import sacrebleu
-from openpyxl import Workbook
 from scipy import stats
 from sklearn.metrics import cohen_kappa_score, f1_score, precision_recall_fscore_support, recall_score
-from tests.shared import shared_data
+from tests.score.made_tables import ROWS, never_bare, score, value, write
 from typer.testing import CliRunner
 
 from sonogauge._errors import BadInput
 from sonogauge.cli import app
-from sonogauge.score.table import TableScores, score_table
 from sonogauge.score.table_text import table_lines
 
 pytestmark = pytest.mark.part("score table")
-DRAWS = 200
-ROWS: list[dict[str, Any]] = [
-    {"case": f"c{number}", "patient": f"p{number // 2}", "label": label, "reply": reply, "sex": "fm"[number % 2]}
-    for number, (label, reply) in enumerate(
-        [
-            ("benign", "benign"),
-            ("benign", "The answer is benign."),
-            ("benign", "malignant"),
-            ("malignant", "Malignant"),
-            ("malignant", "I cannot determine this from the image."),
-            ("malignant", "malignant"),
-            ("malignant", ""),
-            ("benign", "benign"),
-        ]
-        * 6
-    )
-]
-
-
-def write(path: Path, rows: Sequence[dict[str, Any]]) -> Path:
-    names = list(rows[0])
-    if path.suffix == ".parquet":
-        pq.write_table(pa.Table.from_pylist(list(rows)), path)
-    elif path.suffix == ".jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
-    elif path.suffix == ".json":
-        path.write_text(json.dumps(list(rows)), "utf-8")
-    elif path.suffix == ".xlsx":
-        book = Workbook()
-        sheet = book.active
-        assert sheet is not None
-        sheet.append(names)
-        for row in rows:
-            sheet.append([row[name] for name in names])
-        book.save(path)
-    else:
-        with path.open("w", encoding="utf-8", newline="") as stream:
-            writer = csv.DictWriter(stream, names, delimiter="\t" if path.suffix == ".tsv" else ",")
-            writer.writeheader()
-            writer.writerows(rows)
-    return path
-
-
-def score(path: Path, **options: Any) -> TableScores:
-    options = {"truth": "label", "prediction": "reply", "answer": "choice", "draws": DRAWS} | options
-    return score_table(path, **options)
-
-
-def value(scores: TableScores, name: str) -> float:
-    found = scores.values[name].estimate.value
-    assert found is not None, scores.values[name].estimate.why_null
-    return found
-
-
-@pytest.mark.parametrize("suffix", ["csv", "tsv", "jsonl", "json", "parquet", "xlsx"])
-def test_every_format_gives_the_same_scores(tmp_path: Path, suffix: str) -> None:
-    scores = score(write(tmp_path / f"p.{suffix}", ROWS), group="patient", id="case", by=["sex"])
-    assert (scores.n, scores.valid, scores.groups) == (48, 36 + (6 if suffix == "none" else 0), 24)
-    assert value(scores, "accuracy") == pytest.approx(30 / 48)
-    # An empty cell of a workbook is no value at all.
-    empty = "missing" if suffix == "xlsx" else "empty"
-    assert scores.failures == dict(sorted({empty: 6, "refusal_insufficient": 6}.items()))
-    estimate = scores.values["accuracy"].estimate
-    assert estimate.low is not None and estimate.high is not None and estimate.low < 30 / 48 < estimate.high
-    assert list(scores.parts) == ["sex=f", "sex=m"]
 
 
 def test_values_equal_scikit_learn(tmp_path: Path) -> None:
@@ -157,150 +86,6 @@ def test_texts_and_sets_of_options(tmp_path: Path) -> None:
     assert value(scores, "accuracy") == 1.0
 
 
-VLMEVALKIT = [
-    {"index": 1, "question": "?", "answer": "B", "prediction": "B", "A": "liver", "B": "spleen", "C": "", "split": "x"},
-    {
-        "index": 2,
-        "question": "?",
-        "answer": "A",
-        "prediction": "It is the heart.",
-        "A": "heart",
-        "B": "lung",
-        "C": "eye",
-    },
-    {"index": 3, "question": "?", "answer": "C", "prediction": "Answer: A", "A": "one", "B": "two", "C": "three"},
-    {"index": 4, "question": "?", "answer": "A", "prediction": "C", "A": "yes", "B": "no", "C": ""},
-]
-
-
-@pytest.mark.lookalike
-@pytest.mark.parametrize("suffix", ["xlsx", "tsv"])
-def test_result_files_of_vlmevalkit_need_no_option(tmp_path: Path, suffix: str) -> None:
-    path = write(tmp_path / f"model_DATA.{suffix}", [{"split": "x"} | row for row in VLMEVALKIT])
-    scores = score_table(path, draws=DRAWS)
-    assert (value(scores, "accuracy"), scores.n, scores.valid) == (0.5, 4, 3)
-    assert list(scores.values) == ["accuracy"]
-    assert scores.values["accuracy"].chance == pytest.approx((1 / 2 + 1 / 3 + 1 / 3 + 1 / 2) / 4)
-    assert "VLMEvalKit" in scores.notices[0]
-    wrong = [{"split": "x"} | row | {"answer": "D"} for row in VLMEVALKIT]
-    with pytest.raises(BadInput, match=r"row 1, field 'answer': the truth 'D' is none of the options of its row"):
-        score_table(write(tmp_path / f"wrong.{suffix}", wrong), draws=DRAWS)
-
-
-@pytest.mark.real
-def test_published_predictions_of_mmmu() -> None:
-    scores = score_table(
-        shared_data("mmmu_outputs", "llava1.5_13b_val.json"),
-        truth_file=shared_data("mmmu_outputs", "answer_dict_val.json"),
-        truth="ground_truth",
-        answer="choice",
-        where=["question_type=multiple-choice"],
-        draws=DRAWS,
-    )
-    assert scores.n == 847
-    assert round(value(scores, "accuracy") * 847, 6) == 328
-
-
-def test_two_files_are_joined_by_id(tmp_path: Path) -> None:
-    (tmp_path / "said.json").write_text('{"a": "yes", "c": "no"}', "utf-8")
-    (tmp_path / "key.json").write_text('{"c": {"y": "yes"}, "b": {"y": "no"}, "a": {"y": "yes"}}', "utf-8")
-    given = {"truth_file": tmp_path / "key.json", "truth": "y", "prediction": None}
-    scores = score(tmp_path / "said.json", **given)
-    assert (scores.n, scores.valid, scores.failures) == (3, 2, {"missing": 1})
-    assert value(scores, "accuracy") == pytest.approx(1 / 3)
-    (tmp_path / "said.json").write_text('{"a": "yes", "d": "no"}', "utf-8")
-    with pytest.raises(BadInput, match=r"said.json, field 'id': a prediction for 'd', which has no truth"):
-        score(tmp_path / "said.json", **given)
-    (tmp_path / "said.json").write_text('{"a": "yes", "a": "no"}', "utf-8")
-    with pytest.raises(BadInput, match="'a' stands in it twice"):
-        score(tmp_path / "said.json", **given)
-    write(tmp_path / "said.csv", [{"x": "a", "reply": "yes"}])
-    with pytest.raises(BadInput, match=r"joined by id; name the column with --id"):
-        score(tmp_path / "said.csv", **given)
-
-
-def changed(number: int, **cells: Any) -> list[dict[str, Any]]:
-    return [row | cells if at == number - 1 else row for at, row in enumerate(ROWS)]
-
-
-@pytest.mark.parametrize(
-    ("rows", "options", "message"),
-    [
-        (changed(3, case=""), {"id": "case"}, r"p\.csv, row 3, field 'case': no id"),
-        (changed(3, case="c0"), {"id": "case"}, r"row 3, field 'case': the id 'c0' stands twice"),
-        (
-            changed(5, label="cyst"),
-            {"options": ["benign", "malignant"]},
-            r"row 5, field 'label': the truth 'cyst' is none",
-        ),
-        (changed(5, label=""), {}, r"row 5, field 'label': no truth"),
-        (changed(5, label="NaN"), {"answer": "number"}, r"row 1, field 'label': not a number: 'benign'"),
-        ([row | {"label": "nan"} for row in ROWS], {"answer": "number"}, r"row 1, field 'label': not a number: 'nan'"),
-        ([row | {"label": "1_0"} for row in ROWS], {"answer": "number"}, r"row 1, field 'label': not a number: '1_0'"),
-        (changed(2, patient=" "), {"group": "patient"}, r"row 2, field 'patient': no value"),
-        (ROWS, {"truth": "gold"}, r"p\.csv, field 'truth': no column 'gold'; it has case, patient, label, reply, sex"),
-        (ROWS, {"by": ["age"]}, r"field 'by': no column 'age'"),
-        (ROWS, {"answer": "box"}, r"field 'answer': no answer form 'box' for tables; use choice"),
-        (ROWS, {"answer": None}, r"--answer is missing"),
-        (ROWS, {"where": ["sex"]}, r"not a condition: 'sex'; write COLUMN=VALUE"),
-        (ROWS, {"where": ["sex=x"]}, r"no rows to score; check --where|no column"),
-        (ROWS, {"options": ["benign", "benign"]}, r"the option 'benign' stands twice"),
-        (ROWS, {"positive": ["cyst"]}, r"field 'positive': 'cyst' is no option"),
-        (ROWS, {"positive": ["benign", "malignant"]}, r"every option is positive"),
-        (ROWS, {"ordinal": ["benign", "malignant", "benign"]}, r"field 'ordinal': no scale: benign, malignant, benign"),
-        (ROWS, {"ordinal": ["benign"]}, r"field 'ordinal': no scale: benign; name two or more"),
-        (ROWS, {"positive": ["malignant"], "prevalence": 1.5}, r"not a prevalence: 1.5"),
-        (ROWS, {"answer": "text", "positive": ["x"]}, r"a text answer has no options"),
-        (ROWS, {"answer": "number", "low": 3.0, "high": 1.0}, r"no range from 3.0 to 1.0"),
-        ([row | {"label": "1"} for row in ROWS], {"answer": "number", "tolerance": -0.1}, r"no tolerance: -0.1"),
-        ([row | {"label": "1"} for row in ROWS], {"answer": "number", "tolerance": float("nan")}, r"no tolerance: nan"),
-        (ROWS, {"draws": 5}, r"5 draws are too few"),
-        (
-            [row | {"sex": str(number)} for number, row in enumerate(ROWS * 6)],
-            {"by": ["sex"]},
-            r"'sex' has more than 200 different values; slice by a column with fewer",
-        ),
-    ],
-)
-def test_bad_input_names_file_row_field_and_fix(
-    tmp_path: Path, rows: list[dict[str, Any]], options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(BadInput, match=message):
-        score(write(tmp_path / "p.csv", rows), **options)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("p.csv", b"a,b\n1\n", r"row 1: 1 fields where the header has 2"),
-        ("p.csv", b"a,b\n1,2\n\n3,4\n", r"row 2: an empty line"),
-        ("p.csv", b'a,b\n1,"2\n', r"not a table"),
-        (
-            "p.csv",
-            b"a,b\n1,2\n3,\xff\xfe\n",
-            r"p.csv: not UTF-8 \(line 3, byte 3: invalid start byte\); save it as UTF-8",
-        ),
-        ("p.csv", "a,b\n1,2\n".encode("utf-16"), r"not UTF-8 \(it begins as UTF-16\)"),
-        ("p.csv", b"", r"no columns"),
-        ("p.csv", b"a,a\n1,2\n", r"field 'a': two columns of this name"),
-        ("p.txt", b"a", r"cannot read '.txt' files"),
-        ("p.json", b"{", r"not JSON"),
-        ("p.json", b"3", r"neither \{id: value\} nor a list of objects"),
-        ("p.json", b"[" * 100_000, r"not JSON"),
-        ("p.jsonl", b'{"a": 1, "b": 2}\n[1]\n', r"row 2: not a JSON object"),
-        ("p.parquet", b"PAR1", r"not Parquet"),
-        ("p.xlsx", b"PK", r"not an Excel workbook"),
-    ],
-)
-def test_broken_files_are_bad_input(tmp_path: Path, name: str, content: bytes, message: str) -> None:
-    path = tmp_path / name
-    path.write_bytes(content)
-    with pytest.raises(BadInput, match=message):
-        score_table(path, truth="a", prediction="b", answer="text", draws=DRAWS)
-    with pytest.raises(BadInput, match="no such file"):
-        score_table(tmp_path / "gone.csv", truth="a", prediction="b", answer="text")
-
-
 @pytest.mark.parametrize(
     ("truth", "options", "message"),
     [
@@ -335,19 +120,6 @@ def test_absurd_predictions_are_failures_and_nothing_is_infinite(tmp_path: Path)
         assert scores.failures == {"format": 3}
         json.dumps(scores.to_json(), allow_nan=False)
         assert not any("inf" in line or "nan" in line for line in table_lines(scores))
-
-
-@pytest.mark.parametrize("separator", [";", "\t"])
-def test_a_csv_of_another_country_is_read(tmp_path: Path, separator: str) -> None:
-    path = tmp_path / "p.csv"
-    lines = [separator.join(row) for row in (("label", "reply"), ("cyst", "cyst, surely"), ("mass", "cyst"))]
-    path.write_text("\ufeff" + "\r\n".join(lines) + "\r\n", "utf-8")
-    assert value(score(path), "accuracy") == 0.5
-
-
-def test_empty_lines_at_the_end_are_no_rows(tmp_path: Path) -> None:
-    (tmp_path / "p.csv").write_text("label,reply\r\ncyst,cyst\r\nmass,cyst\r\n\r\n\r\n", "utf-8", newline="")
-    assert score(tmp_path / "p.csv").n == 2
 
 
 def test_a_column_named_twice_slices_once(tmp_path: Path) -> None:
@@ -400,66 +172,6 @@ def test_precision_recall_and_f1_of_each_class_equal_scikit_learn(tmp_path: Path
     assert f"accuracy of baselines: majority {max(np.unique(truth, return_counts=True)[1]) / 91:.4f}" in shown
 
 
-REPORT = (
-    "The left breast is of homogeneous echotexture. A hypoechoic mass measuring 12 x 9 mm is seen in the upper outer "
-    "quadrant of the left breast. No calcification is seen in the lesion. The skin and the nipple are normal. "
-    "The ducts are not dilated. Impression: BI-RADS 4A, suspicious for malignancy."
-)
-ALTERED = {
-    "negation_error_rate": ("No calcification is", "A calcification is", "negation error"),
-    "side_error_rate": ("quadrant of the left", "quadrant of the right", "side error"),
-    "size_error_rate": ("12 x 9 mm", "12 x 9 cm", "size error"),
-    "hallucinated_per_report": ("Impression:", "A cyst is seen in the right breast. Impression:", "hallucinated"),
-}
-
-
-@pytest.mark.part("clinical content")
-@pytest.mark.parametrize("name", ALTERED)
-def test_an_altered_report_loses_exactly_there_and_the_table_shows_it(tmp_path: Path, name: str) -> None:
-    old, new, verdict = ALTERED[name]
-    assert REPORT.count(old) == 1
-    path = write(tmp_path / "p.jsonl", [{"label": REPORT, "reply": REPORT.replace(old, new)}])
-    words = ["score-table", str(path), "--truth", "label", "--prediction", "reply", "--answer", "text", "--json"]
-    found = CliRunner().invoke(app, [*words, "--facts", str(tmp_path / "facts.csv")])
-    assert found.exit_code == 0
-    metrics = json.loads(found.stdout)["tasks"]["table"]["metrics"]
-    assert metrics["bleu4"]["value"] > 0.8
-    # A finding denied by the reference and asserted by the reply is also one that it invents.
-    hit = {name, "hallucinated_per_report"} if name == "negation_error_rate" else {name}
-    for one in (*ALTERED, "missed_per_report", "missing_sections_per_report", "place_error_rate"):
-        assert (metrics[one]["value"] > 0) == (one in hit)
-    with (tmp_path / "facts.csv").open(encoding="utf-8") as stream:
-        wrong = [row for row in csv.DictReader(stream) if row["correct"] == "False"]
-    assert [(row["row"], row["verdict"]) for row in wrong] == [("1", verdict)]
-    unchanged = score(write(tmp_path / "q.jsonl", [{"label": REPORT, "reply": REPORT}]), answer="text", clinical=True)
-    assert (value(unchanged, "fact_f1"), value(unchanged, name)) == (1.0, 0.0)
-    assert unchanged.values["grade_error_rate"].estimate.value == 0.0
-
-
-def test_clinical_facts_without_any_say_why(tmp_path: Path) -> None:
-    scores = score(write(tmp_path / "p.jsonl", [{"label": "Hello.", "reply": "World."}]), answer="text", clinical=True)
-    assert scores.values["side_error_rate"].estimate.why_null == "nothing to count here: side compared = 0"
-    never_bare(scores.to_json())
-
-
-def test_facts_are_written_as_csv_only(tmp_path: Path) -> None:
-    path = write(tmp_path / "p.jsonl", [{"label": REPORT, "reply": REPORT}])
-    for target in (tmp_path, tmp_path / "facts.txt"):
-        with pytest.raises(BadInput, match="field 'facts': facts are written as CSV"):
-            score(path, answer="text", facts=target)
-
-
-def test_facts_never_replace_what_is_read(tmp_path: Path) -> None:
-    path = write(tmp_path / "p.csv", [{"label": REPORT, "reply": REPORT}])
-    before = path.read_bytes()
-    with pytest.raises(BadInput, match=r"p.csv, field 'facts': this file is read, facts would replace it"):
-        score(path, answer="text", facts=tmp_path / "." / "p.csv")
-    (tmp_path / "file").write_text("", "utf-8")
-    with pytest.raises(BadInput, match=r"field 'facts': cannot be written"):
-        score(path, answer="text", facts=tmp_path / "file" / "facts.csv")
-    assert path.read_bytes() == before
-
-
 def test_more_options_than_a_confusion_matrix_holds_are_told(tmp_path: Path) -> None:
     scores = score(write(tmp_path / "p.csv", [{"label": f"c{at}", "reply": f"c{at}"} for at in range(65)]))
     assert value(scores, "accuracy") == 1.0 and not scores.classes
@@ -497,16 +209,6 @@ def test_a_few_patients_who_carry_the_error_are_told(tmp_path: Path) -> None:
     assert any(line.startswith("rmse_scaled") and line.endswith(told) for line in table_lines(scores))
     even = score(write(tmp_path / "q.csv", rows[6:]), answer="number", low=0.0, high=100.0, group="g")
     assert not any(one.estimate.doubt for one in even.values.values())
-
-
-def never_bare(found: Any) -> None:
-    if isinstance(found, dict):
-        if "value" in found and found["value"] is None:
-            assert found["why_null"]
-        for one in found.values():
-            never_bare(one)
-    elif isinstance(found, float):
-        assert math.isfinite(found)
 
 
 @pytest.mark.parametrize("answer", ["choice", "number", "text", "multi_choice"])
@@ -550,18 +252,3 @@ def test_command_prints_json_alone_and_a_table(tmp_path: Path) -> None:
     assert set(task["gaps"]["sex"]) >= {"accuracy_gap", "sensitivity_gap"}
     shown = CliRunner().invoke(app, words)
     assert "gap between the parts of sex" in shown.stdout
-
-
-@pytest.mark.parametrize("suffix", ["parquet", "xlsx"])
-def test_a_damaged_file_is_bad_input_wherever_the_damage_is(tmp_path: Path, suffix: str) -> None:
-    path = write(tmp_path / f"p.{suffix}", ROWS)
-    whole = path.read_bytes()
-    refused = 0
-    for at in range(10, len(whole) - 10, max(1, len(whole) // 40)):
-        path.write_bytes(whole[:at] + bytes([whole[at] ^ 0xFF, whole[at + 1] ^ 0x5A]) + whole[at + 2 :])
-        try:
-            score(path)
-        except BadInput as error:
-            assert str(error).startswith(str(path))
-            refused += 1
-    assert refused
