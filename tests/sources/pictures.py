@@ -26,6 +26,11 @@ def disc(x: float, y: float, radius: float, size: tuple[int, int] = SIZE) -> np.
     return np.asarray((columns - x) ** 2 + (rows - y) ** 2 <= radius**2)
 
 
+def overlap(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> float:
+    """Return intersection over union of two masks."""
+    return float((one & other).sum() / (one | other).sum())
+
+
 def save(path: Path, pixels: np.ndarray[Any, Any], **options: Any) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     values = pixels.astype(np.uint8) * 255 if pixels.dtype == np.bool_ else pixels

@@ -19,17 +19,11 @@ from tests.sources.pictures import SIZE, categories, csv, disc, facts, imported,
 from sonogauge._errors import BadInput
 from sonogauge.cases.geometry import decode_mask
 from sonogauge.sources.media import MediaFault
-from sonogauge.sources.readers.label_images import binary, classes, colours, fill_outline
 from sonogauge.sources.readers.rows import read_rows
 from sonogauge.sources.readers.shapes import polygon_mask
-from sonogauge.sources.readers.stacks import scene_starts, spread
 from sonogauge.sources.readers.tree import Template, compile_pattern
 
 pytestmark = [pytest.mark.lookalike, pytest.mark.part("readers")]
-
-
-def _map(tmp_path: Path, text: str) -> Path:
-    return write(tmp_path / "map.yaml", text)
 
 
 def test_coco_polygons_runs_boxes_and_key_points(tmp_path: Path) -> None:
@@ -61,7 +55,7 @@ def test_coco_polygons_runs_boxes_and_key_points(tmp_path: Path) -> None:
         ],
     }
     write(root / "annotations.json", json.dumps(content))
-    rows, manifest = imported("coco", root, map_file=_map(tmp_path, "options: {labels: kind}\n"))
+    rows, manifest = imported("coco", root, map_file=write(tmp_path / "map.yaml", "options: {labels: kind}\n"))
     one, two = rows["images/1"], rows["images/2"]
     assert categories(one) == ["leiomyoma", "GIST"]
     assert decode_mask(one["masks"][0]).sum() == 100 and np.array_equal(decode_mask(one["masks"][1]), mask)
@@ -155,7 +149,7 @@ def test_cvat_task_with_tracks_tags_and_steps(tmp_path: Path) -> None:
     ]
     write(root / "annotations.json", json.dumps(content))
     write(root / "task.json", json.dumps({"data": {"start_frame": 1, "frame_filter": "step=2"}}))
-    rows, _ = imported("cvat-task", root.parent, map_file=_map(tmp_path, "options: {labels: seen}\n"))
+    rows, _ = imported("cvat-task", root.parent, map_file=write(tmp_path / "map.yaml", "options: {labels: seen}\n"))
     assert [row["frame"] for row in rows.values()] == [1, 3, 5]
     assert [labels(row).get("seen") for row in rows.values()] == ["p", "t", "bad"]
     # The manifest turns the order of the files round.
@@ -190,149 +184,6 @@ def test_via_shapes_quotes_and_empty_attributes(tmp_path: Path) -> None:
     assert row["boxes"][-1]["category"] == "a"
 
 
-def test_colours_snap_to_the_nearest_and_far_pixels_are_counted() -> None:
-    pixels = np.zeros((40, 48, 3), dtype=np.uint8)
-    one, two = disc(14, 20, 9), disc(34, 20, 9)
-    pixels[one] = (100, 0, 100)
-    pixels[two] = (255, 255, 0)
-    near = pixels.copy()
-    near[one] = (96, 4, 103)  # a lossy copy
-    named = {"liver": (100, 0, 100), "kidney": (255, 255, 0)}
-    for image in (pixels, np.dstack([pixels, np.full((40, 48), 255, dtype=np.uint8)])):
-        found = colours(image, named)
-        assert np.array_equal(found.masks["liver"], one) and np.array_equal(found.masks["kidney"], two)
-        assert found.far == 0
-    pixels[0, :5] = (0, 255, 255)
-    assert colours(pixels, named).far == 5
-
-
-def test_smoothed_edges_make_no_third_class() -> None:
-    # Between kidney (255, 255, 0) and background lies (128, 128, 0), which is nearer to a declared dark class.
-    big = np.zeros((400, 480, 3), dtype=np.uint8)
-    big[disc(240, 200, 90, (480, 400))] = (255, 255, 0)
-    image = np.asarray(Image.fromarray(big).resize((48, 40), Image.Resampling.BICUBIC))
-    found = colours(image, {"kidney": (255, 255, 0), "cyst": (120, 120, 0)})
-    assert "cyst" not in found.masks
-    expected = disc(24, 20, 9)
-    kidney = found.masks["kidney"]
-    assert (kidney & expected).sum() / (kidney | expected).sum() > 0.85
-
-
-def test_lossy_colours_of_a_small_region_survive() -> None:
-    # In a lossy copy no pixel of the region need be exactly of its colour.
-    pixels = np.zeros((40, 48, 3), dtype=np.uint8)
-    pixels[disc(24, 20, 9)] = (250, 3, 6)
-    found = colours(pixels, {"malignant": (255, 0, 0), "benign": (0, 255, 0)})
-    assert np.array_equal(found.masks["malignant"], disc(24, 20, 9)) and found.far == 0
-
-
-def test_palette_masks_give_their_numbers_and_their_colours(tmp_path: Path) -> None:
-    root = tmp_path / "palette"
-    index = np.where(disc(20, 20, 8), 2, 0).astype(np.uint8)
-    image = Image.new("P", SIZE)
-    image.putpalette([0, 0, 0, 10, 20, 30, 0, 255, 0])
-    image.putdata(index.ravel().tolist())
-    save(root / "img" / "1.png", noise(1))
-    (root / "lab").mkdir()
-    image.save(root / "lab" / "1.png")
-    text = "find: 'img/{n}.png'\nmasks: [{files: 'lab/{n}.png', kind: KIND}]\n"
-    for kind in ("classes, classes: {2: head}", "colours, colours: {head: [0, 255, 0]}"):
-        rows, manifest = imported("folder", root, map_file=_map(tmp_path, text.replace("KIND", kind)))
-        (row,) = rows.values()
-        assert np.array_equal(decode_mask(row["masks"][0]), disc(20, 20, 8))
-        assert manifest.counts["mask pixels of no declared value"] == 0
-
-
-def test_class_numbers_that_nobody_declared_are_counted(tmp_path: Path) -> None:
-    assert classes(np.array([[0, 1], [7, 7]]), {1: "a"}).far == 2
-    root = tmp_path / "classes"
-    save(root / "img" / "1.png", noise(1))
-    save(root / "lab" / "1.png", np.where(disc(20, 20, 8), 1, 0).astype(np.uint8) + np.eye(40, 48, dtype=np.uint8) * 3)
-    text = "find: 'img/{n}.png'\nmasks: [{files: 'lab/{n}.png', kind: classes, classes: {1: a}}]\n"
-    rows, manifest = imported("folder", root, map_file=_map(tmp_path, text))
-    assert manifest.counts["mask pixels of no declared value"] == 40
-    assert "40 mask pixels of no declared value" in rows["img/1"]["known_issues"]
-
-
-@pytest.mark.parametrize("gap", [0, 1, 2])
-def test_outlines_are_filled_even_with_a_small_gap(gap: int) -> None:
-    from scipy.ndimage import binary_erosion
-
-    region = disc(100, 80, 50, (200, 160))
-    outline = region & ~binary_erosion(region)
-    row = 80
-    outline[row : row + gap, 100:] = False
-    filled = fill_outline(outline)
-    assert (filled & region).sum() / (filled | region).sum() > 0.97
-    assert np.array_equal(fill_outline(region), region)
-
-
-@pytest.mark.parametrize("centre", [(100, 20), (100, 150), (10, 80), (190, 80), (15, 15), (190, 150)])
-def test_outlines_that_leave_the_image_are_filled(centre: tuple[int, int]) -> None:
-    from scipy.ndimage import binary_erosion
-
-    region = disc(*centre, 50, (200, 160))
-    outline = region & ~binary_erosion(region, iterations=2, border_value=1)
-    filled = fill_outline(outline)
-    assert (filled & region).sum() / (filled | region).sum() > 0.97
-    assert np.array_equal(fill_outline(region), region)
-
-
-def test_binary_values() -> None:
-    assert binary(np.array([[0, 127, 128, 255]], dtype=np.uint8)).tolist() == [[False, False, True, True]]
-    assert binary(np.array([[False, True]])).tolist() == [[False, True]]
-    assert binary(np.array([[0, 0]], dtype=np.uint8)).tolist() == [[False, False]]
-    assert binary(np.array([[[0, 0, 0, 255]]], dtype=np.uint8)).tolist() == [[False]]  # alpha says nothing
-
-
-def test_npy_stacks_and_pickles(tmp_path: Path) -> None:
-    root = tmp_path / "arrays"
-    root.mkdir()
-    frames = np.stack([noise(number) for number in range(3)])
-    np.save(root / "a.npy", frames)
-    np.save(root / "b.npy", noise(7, colour=True))
-    np.save(root / "c.npy", frames.astype(np.float32) / 255)
-    rows, _ = imported("npy", root)
-    assert len(rows) == 7
-    read = {name: np.asarray(Image.open(io.BytesIO(row["image"]["bytes"]))) for name, row in rows.items()}
-    assert np.array_equal(read["a/0001"], frames[1]) and np.array_equal(read["b"], noise(7, colour=True))
-    assert any("scaled from" in one for one in rows["c/0000"]["known_issues"])
-    np.save(root / "d.npy", np.array([{"image": 1}], dtype=object), allow_pickle=True)
-    with pytest.raises(BadInput, match="array holds pickled objects"):
-        imported("npy", root)
-
-
-def test_hdf5_columns_masks_and_foreign_links(tmp_path: Path) -> None:
-    h5py = require_extra("medical", "h5py")
-    root = tmp_path / "cine"
-    root.mkdir()
-    frames = np.stack([noise(number) for number in range(4)])
-    masks = np.stack([disc(20, 20, 4 + number) for number in range(4)]).astype(np.uint8) * 255
-    with h5py.File(root / "dataset.hdf5", "w") as file:
-        file["image"], file["mask"] = frames, masks
-        file["annot_id"] = np.array([b"159_", b"159_", b"160_", b"160_"])
-        file["frame_num"] = np.array([1, 2, 1, 2])
-    text = (
-        "patient: '{annot_id}'\nmeta: {frame: '{frame_num}'}\noptions: {images: image, masks: mask, category: nodule}\n"
-    )
-    rows, manifest = imported("hdf5", root, map_file=_map(tmp_path, text))
-    assert manifest.counts["patients"] == 2
-    row = rows["dataset/00002"]
-    assert row["patient"] == "160_" and facts(row) == {"frame": "1"}
-    assert np.array_equal(decode_mask(row["masks"][0]), masks[2] > 0)
-    secret = tmp_path / "secret.h5"
-    with h5py.File(secret, "w") as file:
-        file["image"] = frames
-    with h5py.File(root / "dataset.hdf5", "w") as file:
-        file["image"] = h5py.ExternalLink(str(secret), "image")
-    with pytest.raises(BadInput, match="is no array of this file"):
-        imported("hdf5", root, map_file=_map(tmp_path, "options: {images: image}\n"))
-    with h5py.File(root / "dataset.hdf5", "w") as file:
-        file.create_dataset("image", (4, 40, 48), "u1", external=[(str(secret), 0, 7680)])
-    with pytest.raises(BadInput, match="is no array of this file"):
-        imported("hdf5", root, map_file=_map(tmp_path, "options: {images: image}\n"))
-
-
 def test_parquet_of_hugging_face_datasets(tmp_path: Path) -> None:
     datasets = require_extra("test", "datasets")
     root = tmp_path / "hub"
@@ -347,7 +198,7 @@ def test_parquet_of_hugging_face_datasets(tmp_path: Path) -> None:
     made.to_parquet(str(root / "train-00000.parquet"), batch_size=2)
     text = "patient: '{pid}'\nlabels: {class: {value: '{label}', map: {0: benign, 1: malignant}}}\nsplit: '{split}'\n"
     text += "find: '{split:train|test}-{part}.parquet'\n"
-    rows, manifest = imported("records", root, map_file=_map(tmp_path, text))
+    rows, manifest = imported("records", root, map_file=write(tmp_path / "map.yaml", text))
     assert len(rows) == 5 and manifest.counts["patients"] == 3
     for number, row in enumerate(rows.values()):
         assert np.array_equal(np.asarray(Image.open(io.BytesIO(row["image"]["bytes"]))), noise(number))
@@ -382,7 +233,7 @@ def test_json_lines_with_paths_and_base64(tmp_path: Path) -> None:
     ]
     write(root / "data.jsonl", "\n".join(lines) + "\n")
     text = "texts: [{kind: caption, text: '{caption}'}]\ndemographics: {age: '{meta.age}'}\n"
-    rows, _ = imported("records", root, map_file=_map(tmp_path, text))
+    rows, _ = imported("records", root, map_file=write(tmp_path / "map.yaml", text))
     assert sorted(rows) == ["data/000001", "images/a"]
     assert rows["images/a"]["texts"][0]["text"] == "a cyst"
     assert facts(rows["images/a"], "demographics") == {"age": "3"}
@@ -396,59 +247,11 @@ def test_vlmevalkit_tables(tmp_path: Path) -> None:
     picture = base64.b64encode(png(noise(3))).decode()
     write(root / "Bench.tsv", f"index\timage\tquestion\tA\tB\tanswer\n0\t{picture}\tWhich organ?\tliver\tkidney\tA\n")
     text = "labels: {answer: '{answer}'}\ntexts: [{kind: question, text: '{question}'}]\nmeta: {A: '{A}', B: '{B}'}\n"
-    rows, _ = imported("vlmevalkit", root, map_file=_map(tmp_path, text))
+    rows, _ = imported("vlmevalkit", root, map_file=write(tmp_path / "map.yaml", text))
     (row,) = rows.values()
     assert row["texts"] == [{"kind": "question", "text": "Which organ?", "language": "en"}]
     assert facts(row) == {"A": "liver", "B": "kidney"} and labels(row) == {"answer": "A"}
     assert row["image"]["bytes"] == png(noise(3))
-
-
-@pytest.mark.parametrize("name", ["a.nii", "a.nii.gz", "a.mha", "a.mhd"])
-def test_volumes_give_slices_in_reading_order(tmp_path: Path, name: str) -> None:
-    sitk = require_extra("test", "SimpleITK")
-    root = tmp_path / "volumes"
-    root.mkdir()
-    frames = np.stack([noise(number) for number in range(9)]).astype(np.int16) * 4 - 100
-    image = sitk.GetImageFromArray(frames)
-    image.SetSpacing((0.2, 0.3, 1.5))
-    sitk.WriteImage(image, str(root / name))
-    rows, _ = imported("volume", root, map_file=_map(tmp_path, "frames: {keep: all}\n"))
-    assert len(rows) == 9
-    row = rows["a/0004"]
-    assert row["spacing"] == pytest.approx({"x": 0.2, "y": 0.3}) and row["frame"] == 4
-    shown = np.asarray(Image.open(io.BytesIO(row["image"]["bytes"]))).astype(float)
-    # One window for the whole volume, so that slices can be compared.
-    low, high = frames.min(), frames.max()
-    assert np.abs(shown - (frames[4] - low) / (high - low) * 255).max() <= 0.51
-
-
-def test_nifti_agrees_with_nibabel_when_turned(tmp_path: Path) -> None:
-    require_extra("test", "SimpleITK")
-    nibabel = require_extra("medical", "nibabel")
-    from sonogauge.sources.readers.volumes import open_volume
-
-    values = noise(3).T[:, :, None]  # (x, y, 1)
-    path = tmp_path / "a.nii.gz"
-    nibabel.save(nibabel.Nifti1Image(values, np.diag([0.2, 0.4, 1, 1])), path)
-    for turns in (1, 2, 3):
-        assert np.array_equal(open_volume(path, turns).array(0), np.rot90(values[:, :, 0], -turns))
-
-
-def test_scene_changes_and_even_spread() -> None:
-    from sonogauge.sources.layout import FrameRule
-
-    shades = [10, 11, 12, 90, 91, 20, 21, 200]
-    frames = [np.full((80, 80), shade, dtype=np.uint8) for shade in shades]
-    assert scene_starts(frames, FrameRule(keep="scenes", change=0.1)) == [0, 3, 5, 7]
-    assert scene_starts(frames, FrameRule(keep="scenes", change=0.1, count=2)) == [0, 3]
-    assert spread(10, 3) == [1, 5, 8] and spread(3, 9) == [0, 1, 2] and spread(0, 2) == []
-
-
-@given(st.integers(0, 500), st.integers(1, 40))
-def test_spread_is_sorted_distinct_and_inside(total: int, count: int) -> None:
-    found = spread(total, count)
-    assert len(found) == min(total, count) == len(set(found)) and found == sorted(found)
-    assert all(0 <= one < total for one in found)
 
 
 @pytest.mark.parametrize(
@@ -522,18 +325,6 @@ def test_names_that_fit_several_files_go_to_the_nearest_or_to_none(tmp_path: Pat
     write(root / "labels.json", json.dumps(content))
     with pytest.raises(BadInput, match="annotated image is not in the folder"):
         imported("coco", root)
-
-
-def test_dim_frames_of_a_stack_keep_their_values(tmp_path: Path) -> None:
-    root = tmp_path / "arrays"
-    root.mkdir()
-    frames = np.stack([np.zeros((40, 48)), np.eye(40, 48), noise(3)]).astype(np.int16)
-    np.save(root / "a.npy", frames)
-    np.save(root / "b.npy", frames.astype(np.float32))
-    rows, _ = imported("npy", root, map_file=_map(tmp_path, "frames: {keep: all}\n"))
-    for name, row in rows.items():
-        shown = np.asarray(Image.open(io.BytesIO(row["image"]["bytes"])))
-        assert np.array_equal(shown, frames[int(name[-1])])
 
 
 def test_a_table_that_cannot_be_read_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
