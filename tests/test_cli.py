@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -88,7 +89,7 @@ def test_json_is_all_there_is_on_standard_output(root: Path) -> None:
 
 BAD = [
     (("score", "ROOT/nowhere"), "no such run folder or file"),
-    (("score", "ROOT/bench"), "this is a folder of benchmark, not of run"),
+    (("score", "ROOT/bench"), "this is a folder of benchmark, not of run; `sonogauge run` makes one"),
     (("score", "ROOT/replies.jsonl"), "score --replies FILE BENCH"),
     (("run", "ROOT/bench", "--model", "baseline/clever", "--out", "ROOT/x"), "clever"),
     (("run", "ROOT/bench", "--model", "nobody/knows", "--out", "ROOT/x"), "nobody"),
@@ -97,7 +98,8 @@ BAD = [
     (("build", "u3bench", "--data", "ROOT", "--out", "ROOT/x"), "known: "),
     (("build", "u2bench", "--data", "ROOT/nowhere", "--out", "ROOT/x"), "nowhere"),
     (("build", "u2bench", "--data", "ROOT/bench", "--out", "ROOT/x"), "bench"),
-    (("report", "ROOT/bench"), "not of scores"),
+    (("report", "ROOT/bench"), "not of scores; `sonogauge score` makes one"),
+    (("plan",), "--half-width"),
     (("report", "ROOT/bench", "--format", "pdf"), "known: "),
 ]
 
@@ -157,3 +159,35 @@ def test_scores_with_gaps_name_the_way_on(root: Path) -> None:
     present = sonogauge("score", root / "bench", "--replies", root / "replies.jsonl", "--scenarios", "present")
     assert present.returncode == 0
     assert "--scenarios present" not in present.stderr
+
+
+def test_a_pipe_gets_utf_8_whatever_the_locale(root: Path) -> None:
+    out = root / "utf-8-scores"
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    for arguments in (
+        ["score", root / "bench", "--replies", root / "replies.jsonl", "--model", "modèle", "--out", out],
+        ["report", out, "--format", "json"],
+        ["report", out],
+    ):
+        code = "from sonogauge.cli import main; main()"
+        command = [sys.executable, "-c", code, *map(str, arguments)]
+        result = subprocess.run(command, capture_output=True, timeout=120, check=False, env=environment)
+        assert result.returncode == 0, result.stderr
+        assert "modèle" in result.stdout.decode("utf-8")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("arguments", [["benchmarks"], ["--version"], ["score", "BENCH", "--replies", "REPLIES"]])
+def test_a_full_disk_is_told_in_one_line(root: Path, arguments: list[str]) -> None:
+    places = {"BENCH": str(root / "bench"), "REPLIES": str(root / "replies.jsonl")}
+    command = [sys.executable, "-c", "from sonogauge.cli import main; main()", *(places.get(a, a) for a in arguments)]
+    with open("/dev/full", "w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120, check=False)
+    assert result.returncode == 1
+    assert result.stderr.strip().splitlines()[-1].startswith("error: ") and "No space left" in result.stderr
+    assert "Traceback" not in result.stderr and "Exception ignored" not in result.stderr
+
+
+def test_a_seed_below_nought_is_refused(root: Path) -> None:
+    result = sonogauge("score", root / "bench", "--replies", root / "replies.jsonl", "--seed", "-1")
+    assert result.returncode == 2 and "Traceback" not in result.stderr

@@ -28,6 +28,7 @@ from sonogauge.tables import ADDED, SCHEMAS, TABLE_VERSION, key_of
 
 MANIFEST: Final = "manifest.json"
 _REMAKE: Final = "make the folder again"
+_MAKERS: Final = {"cases": "import", "benchmark": "build", "run": "run", "scores": "score", "verdicts": "judge"}
 
 
 class Input(BaseModel):
@@ -191,7 +192,12 @@ class Folder:
         self.path = Path(path)
         self.manifest = read_manifest(self.path)
         if kind is not None and self.manifest.kind != kind:
-            raise BadInput(f"this is a folder of {self.manifest.kind}, not of {kind}", file=self.path)
+            maker = _MAKERS.get(kind)
+            raise BadInput(
+                f"this is a folder of {self.manifest.kind}, not of {kind}",
+                file=self.path,
+                fix=f"`sonogauge {maker}` makes one" if maker else None,
+            )
 
     @classmethod
     def open(cls, path: Path | str, kind: str | None = None) -> Self:

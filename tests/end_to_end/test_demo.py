@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from tests.shared import ROOT
 
 from sonogauge import BadInput, report
 from sonogauge.demo import demo
@@ -48,3 +50,24 @@ def test_again_replaces_its_own_folders_and_nothing_else(tmp_path: Path) -> None
     with pytest.raises(BadInput, match="exists already"):
         demo(tmp_path, patients=16)
     assert (tmp_path / "bench" / "mine.txt").read_text() == "keep"
+
+
+@pytest.mark.slow
+def test_the_numbers_of_the_readme_and_of_the_docs_are_those_of_the_demo(tmp_path: Path) -> None:
+    """Up to a few answers of the reference model, which differ with the versions of numpy and OpenCV."""
+    found = json.loads(report([demo(tmp_path / "demo")[0]], format="json"))
+    readme, docs = ((ROOT / name).read_text("utf-8") for name in ("README.md", "docs/intervals.md"))
+    rows = {
+        line.split("|")[1].partition(",")[0].strip(): line for line in f"{readme}\n{docs}".splitlines() if "|" in line
+    }
+    for shown, told, scale, most in (
+        (rows["reference/image-features"], found["composites"]["synthetic_score"], 1.0, 0.01),
+        (rows["DD"], found["tasks"]["DD"]["metrics"]["accuracy"], 100.0, 2.5),
+        (rows["CVE"], found["tasks"]["CVE"]["metrics"]["rmse_scaled"], 1.0, 0.004),
+    ):
+        quoted = re.search(r"([\d.]+)%? \[([\d.]+), ([\d.]+)\]", shown)
+        assert quoted is not None
+        for end, number in zip(("value", "low", "high"), quoted.groups(), strict=True):
+            assert float(number) == pytest.approx(scale * told[end], abs=most), (shown, end)
+    for name in ("prior", "random"):
+        assert f"| {100 * found['baselines'][name]['DD']:.1f} % |" in rows[name]

@@ -67,7 +67,7 @@ def plan(
         BadInput: no wish, or a number that is out of its range.
     """
     if half_width is None and difference is None:
-        raise BadInput("nothing wanted", fix="give half_width or difference")
+        raise BadInput("nothing wanted", fix="give a half width (--half-width) or a difference (--difference)")
     for name, value, low, high in (
         ("half_width", half_width, 0.0, 1.0 if spread is None else math.inf),  # of a proportion
         ("difference", difference, 0.0, math.inf),
