@@ -1,6 +1,7 @@
 """The repository itself: every module has its room, the command starts light, the package is complete."""
 
 import ast
+import inspect
 import json
 import subprocess
 import sys
@@ -99,6 +100,17 @@ def test_the_version_is_the_same_everywhere() -> None:
 def test_the_public_functions_are_there() -> None:
     for name in ("build", "run", "score", "report"):
         assert callable(getattr(sonogauge, name, None)), name
+
+
+def test_the_public_functions_are_listed_and_show_their_parameters() -> None:
+    assert set(sonogauge.__all__) <= set(dir(sonogauge))
+    names = [name for name in sonogauge.__all__ if name not in ("BadInput", "__version__")]
+    for name in names:
+        function = getattr(sonogauge, name)
+        parameters = inspect.signature(function).parameters
+        assert "args" not in parameters and "kwargs" not in parameters, name
+        assert inspect.getdoc(function), name
+    assert "progress" in inspect.signature(sonogauge.run).parameters
 
 
 def test_ci_runs_the_test_command_of_the_readme() -> None:

@@ -7,13 +7,22 @@ soon as anything below it is imported. A package that can be called like its fun
 from __future__ import annotations
 
 import sys
+from inspect import Signature, signature
 from types import ModuleType
 from typing import Any
 
 
 class _CallableModule(ModuleType):
+    @property
+    def _function(self) -> Any:
+        return getattr(self, self.__name__.rpartition(".")[2])
+
+    @property
+    def __signature__(self) -> Signature:
+        return signature(self._function)
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return getattr(self, self.__name__.rpartition(".")[2])(*args, **kwargs)
+        return self._function(*args, **kwargs)
 
 
 def make_callable(package: str) -> None:
