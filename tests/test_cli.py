@@ -166,7 +166,6 @@ def test_a_pipe_gets_utf_8_whatever_the_locale(root: Path) -> None:
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     for arguments in (
         ["score", root / "bench", "--replies", root / "replies.jsonl", "--model", "modèle", "--out", out],
-        ["report", out, "--format", "json"],
         ["report", out],
     ):
         code = "from sonogauge.cli import main; main()"

@@ -8,6 +8,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+import yaml
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 
@@ -66,6 +67,11 @@ def test_a_check_that_is_off_finds_nothing() -> None:
     row = case("a", picture(0), meta={"PatientName": "x"})
     assert findings_of(row) == ["identifying tag: PatientName"]
     assert findings_of(row, QualityRule(checks={"identifying tag": "off"})) == []
+
+
+def test_a_bare_off_is_off() -> None:
+    rule = QualityRule.model_validate(yaml.safe_load("checks: {blurred: off, tiny: flag}"))
+    assert (rule.action("blurred"), rule.action("tiny")) == ("off", "flag")
 
 
 def test_labels_missing_twofold_and_against_the_annotation() -> None:

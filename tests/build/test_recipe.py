@@ -257,6 +257,8 @@ def test_near_copies_are_kept_together_where_the_recipe_says_so(tmp_path: Path) 
         ({"tasks": {"A": {**DX, "question": "text"}}}, "needs either `kind`"),
         ({"tasks": {"A": {**DX, "options": ["a", "A"]}}}, "an option is there twice"),
         ({"name": "Not A Name"}, "field 'name'"),
+        ({"seed": -1}, "field 'seed'"),
+        ({"quality": {"checks": {"blurred": True}}}, "'drop', 'flag' or 'off'"),
     ],
 )
 def test_a_wrong_recipe_is_refused_in_one_line(tmp_path: Path, change: dict[str, Any], message: str) -> None:

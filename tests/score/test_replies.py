@@ -48,6 +48,10 @@ BAD_ROWS = [
     ([{**_rows()[0], "model": "a"}, {**_rows()[1], "model": "b"}, *_rows()[2:]], "replies of 2 models"),
     ([{"item_id": "DD/21/0001", "text": "a", "rater_id": ["a"]}], "row 1, field 'rater_id': not a name but list"),
     ([{"item_id": "DD/21/0001", "text": "a", "variant": True}], "row 1, field 'variant': not a name but bool"),
+    *(
+        ([{"item_id": "DD/21/0001", "text": "a", "option_probabilities": {"benign": odd}}], "'option_probabilities'")
+        for odd in (-0.1, float("nan"), float("inf"), 10**400, 1e308)
+    ),
     ([], "no replies in it"),
 ]
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
 from sonogauge._errors import BadInput
 from sonogauge.benchmarks.prompts import ANSWER_FORMAT, placeholders
@@ -109,6 +109,14 @@ class QualityRule(_Strict):
     bright: float = 200.0
     needs: tuple[str, ...] = ()
     contradictions: tuple[Contradiction, ...] = ()
+
+    @field_validator("checks", mode="before")
+    @classmethod
+    def _bare_off(cls, checks: Any) -> Any:
+        # YAML reads a bare `off` as false.
+        return (
+            {name: "off" if one is False else one for name, one in checks.items()} if type(checks) is dict else checks
+        )
 
     @model_validator(mode="after")
     def _known_checks(self) -> Self:
@@ -277,7 +285,7 @@ class Recipe(_Strict):
     title: str
     citation: str = ""
     notices: tuple[str, ...] = ()
-    seed: int = 0
+    seed: int = Field(default=0, ge=0)
     sources: tuple[SourceEntry, ...] = Field(min_length=1)
     vocabulary: VocabularyRule = VocabularyRule()
     quality: QualityRule = QualityRule()

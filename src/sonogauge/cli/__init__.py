@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import sys
 from typing import Final, NoReturn
 
@@ -20,12 +22,20 @@ from sonogauge.cli import reviewing as reviewing
 from sonogauge.cli import demonstration as demonstration
 
 BAD_INPUT: Final = 2
+# The machine refuses: told in one line, as bad input is, but with exit code 1.
+_MACHINE: Final = frozenset(
+    {errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.EIO, errno.EMFILE, errno.ENAMETOOLONG}
+)
 
 
 def main() -> NoReturn:
     """Run the command line; the console script."""
+    _write_any_character()
     try:
-        app(standalone_mode=True)
+        try:
+            app(standalone_mode=True)
+        finally:
+            sys.stdout.flush()
     except BadInput as error:
         say(f"error: {error}")
         sys.exit(BAD_INPUT)
@@ -33,7 +43,22 @@ def main() -> NoReturn:
         # The reader of a pipe went away; closing stderr keeps the interpreter from complaining at exit.
         sys.stderr.close()
         sys.exit(1)
+    except OSError as error:
+        if error.errno not in _MACHINE:
+            raise
+        say(f"error: {error}; nothing is wrong with the input: make room or ask for the right to write")
+        sys.stderr.close()
+        sys.exit(1)
     sys.exit(0)
+
+
+def _write_any_character() -> None:
+    # What goes into a file or pipe is UTF-8 like every file we write; a terminal of another kind gets escapes.
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.encoding.lower().replace("-", "") != "utf8":
+        if sys.stdout.isatty():
+            sys.stdout.reconfigure(errors="backslashreplace")
+        else:
+            sys.stdout.reconfigure(encoding="utf-8")
 
 
 __all__ = ["app", "main"]

@@ -24,7 +24,7 @@ app = typer.Typer(
 
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing folder made by sonogauge.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else to standard output.")]
-Seed = Annotated[int, typer.Option(help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(help="Seed of everything random.", min=0)]
 
 
 def _version(wanted: bool) -> None:

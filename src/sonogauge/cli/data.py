@@ -18,6 +18,7 @@ def import_command(
     directory: Annotated[Path, typer.Argument(help="The folder with your copy.")],
     out: Annotated[Path | None, typer.Option(help="Folder for the cases; needed unless --explain.")] = None,
     map_file: Annotated[Path | None, typer.Option("--map", help="YAML that says what your files mean.")] = None,
+    layout: Annotated[str | None, typer.Option(help="Which layout to read, of a source that has several.")] = None,
     explained: Annotated[bool, typer.Option("--explain", help="Show what is understood of the first files.")] = False,
     private: Annotated[bool, typer.Option("--private", help="Mark all cases as private: never published.")] = False,
     max_dropped: Annotated[float, typer.Option(help="Share of images that may be dropped.")] = 0.05,
@@ -33,13 +34,20 @@ def import_command(
     from sonogauge.sources.importer import explain, import_cases, report_lines
 
     if explained:
-        print(*explain(name, directory, map_file=map_file), sep="\n")
+        print(*explain(name, directory, map_file=map_file, layout=layout), sep="\n")
         return
     if out is None:
         raise BadInput("no folder for the cases", field="out", fix="pass --out FOLDER, or --explain to look first")
     _confirm_licence(name, private)
     manifest = import_cases(
-        name, directory, out, map_file=map_file, private=private, max_dropped=max_dropped, overwrite=overwrite
+        name,
+        directory,
+        out,
+        map_file=map_file,
+        layout=layout,
+        private=private,
+        max_dropped=max_dropped,
+        overwrite=overwrite,
     )
     if as_json:
         print_json(manifest.model_dump(mode="json"))
@@ -120,7 +128,7 @@ def build_command(
     max_dropped: Annotated[
         float | None, typer.Option(help="Share of rows that may be dropped before the data are refused (0.05).")
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed, for a benchmark that is made at random (0).")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed, for a benchmark that is made at random (0).", min=0)] = None,
     patients: Annotated[int | None, typer.Option(help="Number of patients, for a simulated benchmark.")] = None,
     engine: Annotated[str | None, typer.Option(help="local, ray or ray://HOST:PORT, for a recipe.")] = None,
     workers: Annotated[int | None, typer.Option(help="Threads or processes, for a recipe.", min=1)] = None,

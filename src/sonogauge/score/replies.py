@@ -22,6 +22,7 @@ from sonogauge.tables import REPLY_KEY, REPLY_STATUSES
 
 TEXT_COLUMNS = ("text", "reply", "response", "prediction")
 _MOST_EPOCHS = 2**31
+_MOST_WEIGHT = 1e100  # of an option: they need not add up to 1, but their sum must be a number
 _SHORT = 40
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
@@ -174,7 +175,7 @@ def _probabilities(value: Any, path: Path, number: int) -> tuple[tuple[str, floa
     if value is None:
         return None
     pairs = value.items() if isinstance(value, dict) else ()
-    if not pairs or not all(isinstance(one, int | float) and 0 <= one < float("inf") for _, one in pairs):
+    if not pairs or not all(isinstance(one, int | float) and 0 <= one <= _MOST_WEIGHT for _, one in pairs):
         raise BadInput(
             "not {option: probability}", file=path, row=number, field="option_probabilities", fix="numbers from 0 to 1"
         )
