@@ -190,3 +190,15 @@ def test_a_full_disk_is_told_in_one_line(root: Path, arguments: list[str]) -> No
 def test_a_seed_below_nought_is_refused(root: Path) -> None:
     result = sonogauge("score", root / "bench", "--replies", root / "replies.jsonl", "--seed", "-1")
     assert result.returncode == 2 and "Traceback" not in result.stderr
+
+
+def test_an_import_tells_no_row_of_zeros(tmp_path: Path) -> None:
+    from PIL import Image
+
+    (tmp_path / "scans").mkdir()
+    Image.new("L", (40, 30), 90).save(tmp_path / "scans" / "a.png")
+    result = sonogauge("import", "folder", tmp_path / "scans", "--private", "--out", tmp_path / "cases")
+    assert result.returncode == 0
+    assert "files read: 1, files not read: 0, dropped: 0" in result.stdout
+    assert "cases: 1, patients: 0" in result.stdout
+    assert "masks" not in result.stdout and "boxes" not in result.stdout

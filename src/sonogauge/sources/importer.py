@@ -391,5 +391,6 @@ def _short(value: str) -> str:
 
 def report_lines(manifest: Manifest) -> list[str]:
     """Return what a user reads after an import: counts, then notices."""
-    counts = ", ".join(f"{name}: {number}" for name, number in manifest.counts.items() if not name.startswith("fault:"))
-    return [f"{manifest.name}: {counts}", *(f"note: {line}" for line in manifest.notices)]
+    always = ("files read", "files not read", "dropped", "cases", "patients")
+    told = [f"{k}: {n}" for k, n in manifest.counts.items() if k in always or (n and not k.startswith("fault:"))]
+    return [f"{manifest.name}: {', '.join(told)}", *(f"note: {line}" for line in manifest.notices)]
