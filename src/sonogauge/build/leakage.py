@@ -209,14 +209,13 @@ def audit_cases(cases: Sequence[AuditCase], signatures: Signatures, limits: Limi
             members[part].append(number)
     names = [*(part for part in PARTS if part in members), *sorted(set(members) - set(PARTS))]
     for one, other in combinations(names, 2):
-        _compare(audit, signatures, by_id, (one, other), (members[one], members[other]), limits)
+        _compare(audit, signatures, (one, other), (members[one], members[other]), limits)
     return audit
 
 
 def _compare(
     audit: Audit,
     signatures: Signatures,
-    by_id: Mapping[str, AuditCase],
     parts: tuple[str, str],
     members: tuple[list[int], list[int]],
     limits: Limits,

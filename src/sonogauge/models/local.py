@@ -61,7 +61,7 @@ class LocalModel:
                 f"{name} needs torch and transformers ({error})", fix="pip install 'sonogauge[local]'"
             ) from error
         where = name.partition("/")[2]
-        _check_there(name, where, revision)
+        _check_there(where, revision)
         if device == "auto":
             device = "cuda" if torch.cuda.is_available() else "cpu"
         try:
@@ -209,7 +209,7 @@ def fingerprint(folder: Path) -> str:
     return digest.hexdigest()[:16]
 
 
-def _check_there(name: str, where: str, revision: str | None) -> None:
+def _check_there(where: str, revision: str | None) -> None:
     """Raise BadInput if neither folder, cache nor hub has the model; asked once, as opening retries for minutes."""
     from huggingface_hub import model_info, try_to_load_from_cache
 

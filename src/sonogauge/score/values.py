@@ -182,8 +182,6 @@ def _classes_with_items(sums: GroupSums) -> GroupSums:
 
 
 def task_values(
-    spec: BenchmarkSpec,
-    task: str,
     scenarios: Sequence[Scenario],
     cells: Mapping[tuple[str, str], dict[str, Value]],
     names: Iterable[str],
@@ -336,11 +334,11 @@ def evaluate(
             names = facts.metrics[:1] if headline_only or slice_name else facts.metrics
             if not chosen:
                 continue
-            found = task_values(spec, task, chosen, values.cells, names, need_all=need_all)
+            found = task_values(chosen, values.cells, names, need_all=need_all)
             values.tasks[slice_name, task] = found
             for name in () if slice_name else _ordered(extra.get(one.key, ()) for one in chosen):
                 having = [one for one in chosen if name in extra.get(one.key, ())]
-                found |= task_values(spec, task, having, values.cells, [name], need_all=need_all)
+                found |= task_values(having, values.cells, [name], need_all=need_all)
     return values
 
 

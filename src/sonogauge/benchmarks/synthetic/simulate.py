@@ -30,7 +30,7 @@ def render(scene: Scene, patient: Patient, random: np.random.Generator) -> NDArr
     from scipy.ndimage import map_coordinates
 
     shape = probe_of(scene.probe)
-    level = _tissue(shape, patient, random)
+    level = _tissue(patient, random)
     passed = _objects(scene, shape, level, random)
     depth = np.linspace(0, 1, SAMPLES, dtype=np.float32)[:, None]
     passed -= np.float32(patient.residual_attenuation) * np.maximum(depth - np.float32(0.25), 0)
@@ -94,7 +94,7 @@ def _smooth_field(random: np.random.Generator, axial: float, lateral: float) -> 
     return np.asarray(field / max(float(field.std()), 1e-6), dtype=np.float32)
 
 
-def _tissue(shape: Probe, patient: Patient, random: np.random.Generator) -> Array:
+def _tissue(patient: Patient, random: np.random.Generator) -> Array:
     """Return the echo level of the layers in dB: skin, fat with septa, muscle with fibres, deep tissue."""
     depth: Array = np.linspace(0, 1, SAMPLES, dtype=np.float32)[:, None]
     across = np.linspace(-1, 1, BEAMS)[None, :]

@@ -65,11 +65,11 @@ def scale_ablation(ablation: Ablation) -> dict[str, Any]:
             rows.append({"family": family, "model": model.label, "size": sizes[model.label], **facts})
         steps = np.log2([sizes[one.label] for one in models])
         for name in names:
-            slopes.append({"family": family, **_slope(ground, name, steps, [one[name] for one in values])})
+            slopes.append({"family": family, **_slope(name, steps, [one[name] for one in values])})
         neighbours += _neighbours(ablation, family, models, sizes)
     lead = [column("family", "family")]
     shown_names = list(dict.fromkeys(name for row in rows for name in row if name not in ("family", "model", "size")))
-    value_columns = [column(name, name, _unit(ground, name)) for name in shown_names]
+    value_columns = [column(name, name, _unit(name)) for name in shown_names]
     notes = [f"No size known, left out: {', '.join(missing)}."] if missing else []
     return {
         "definition": "slope = ordinary least squares of d on log2(size); d: higher is better",
@@ -177,11 +177,11 @@ def _total_name(ground: Ground) -> str | None:
     return next((name for name, facts in ground.spec.composites.items() if not facts.skill), None)
 
 
-def _unit(ground: Ground, name: str) -> str:
+def _unit(name: str) -> str:
     return "total" if " " not in name else "metric"
 
 
-def _slope(ground: Ground, name: str, steps: Array, values: Sequence[Estimate]) -> dict[str, Any]:
+def _slope(name: str, steps: Array, values: Sequence[Estimate]) -> dict[str, Any]:
     metric = name.partition(" ")[2] or name
     known = [number for number, one in enumerate(values) if one.value is not None]
     facts: dict[str, Any] = {"measure": name, "models": len(known)}

@@ -59,7 +59,7 @@ class Lines:
                     "label": label,
                     "scores": scores,
                     "variant": variant,
-                    "group": self._group(kind, label, model),
+                    "group": self._group(kind, model),
                     **self._independence(kind, model),
                 }
             )
@@ -71,7 +71,7 @@ class Lines:
             (self._numbers[kind, label] for kind in ("model", "in_domain") if (kind, label) in self._numbers), None
         )
 
-    def _group(self, kind: str, label: str, model: str) -> str:
+    def _group(self, kind: str, model: str) -> str:
         if kind == "published":
             return str(self._published.get(model, "") or "")
         card = self._cards.of(model)
