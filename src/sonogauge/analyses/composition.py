@@ -36,7 +36,11 @@ def _items(folder: Folder) -> list[Item]:
 
 
 def composition(folder: Folder) -> list[dict[str, Any]]:
-    """Return shares by ability, type, attribute, lesion, region, disease and source; the val share."""
+    """Return shares by ability, type, attribute, lesion, region, disease and source; the val share.
+
+    Raises:
+        BadInput: a benchmark without a question.
+    """
     items = _items(folder)
     if not items:
         raise BadInput("no question", file=folder.path)

@@ -97,6 +97,9 @@ def find_prompt(bench: str, name: str, version: str, folder: Path | str | None =
 def load_prompt(bench: str, name: str, version: str, folder: Path | str | None = None) -> str:
     """Return the text of a prompt without its final line break; arguments as in `find_prompt`.
 
+    Raises:
+        BadInput: no such prompt, or one that is not UTF-8 text.
+
     >>> load_prompt("u2bench", "ll-23", "1").splitlines()[0]
     'You are a radiologist reading an ultrasound image of the {anatomy}.'
     """

@@ -143,7 +143,11 @@ def load_spec(name: str) -> BenchmarkSpec:
 
 
 def read_spec(folder: Path | str) -> BenchmarkSpec:
-    """Read the specification that a built benchmark carries."""
+    """Read the specification that a built benchmark carries.
+
+    Raises:
+        BadInput: no benchmark folder, or a specification that does not read.
+    """
     file = Path(folder) / SPEC_FILE
     if not file.is_file():
         raise BadInput(f"no {SPEC_FILE}, so not a benchmark folder", file=folder)

@@ -28,7 +28,11 @@ class ImageSet:
 
 
 def open_vocabulary(recipe: Recipe, *folders: Path) -> Vocabulary | None:
-    """Return the vocabulary of a recipe, looked for in the folders in turn; None where none is to be used."""
+    """Return the vocabulary of a recipe, looked for in the folders in turn; None where none is to be used.
+
+    Raises:
+        BadInput: the file is in none of the folders, or cannot be used.
+    """
     rule = recipe.vocabulary
     if rule.file is None or not rule.use:
         return None

@@ -143,7 +143,11 @@ def base_pairs(names: Iterable[str], cards: Cards) -> list[tuple[str, str]]:
 
 
 def group_of(name: str, grouping: str, cards: Cards) -> str:
-    """Return the group of a model by one of GROUPINGS; "unknown" where the fact is not known."""
+    """Return the group of a model by one of GROUPINGS; "unknown" where the fact is not known.
+
+    Raises:
+        BadInput: another grouping.
+    """
     if grouping not in GROUPINGS:
         raise BadInput(f"models cannot be grouped by '{grouping}'", fix="use " + ", ".join(GROUPINGS))
     return getattr(cards.of(name), grouping) or UNKNOWN

@@ -98,7 +98,11 @@ def find_source(name: str, map_file: Path | str | None = None) -> SourceSpec:
 
 
 def read_map(path: Path, layout: dict[str, Any] | None = None, **defaults: Any) -> SourceSpec:
-    """Read a user's map; a map without `layouts` is one layout, its other keys describe the source."""
+    """Read a user's map; a map without `layouts` is one layout, its other keys describe the source.
+
+    Raises:
+        BadInput: a file that cannot be read, or that is no map.
+    """
     try:
         given = yaml.safe_load(path.read_text("utf-8"))
     except OSError as error:

@@ -93,7 +93,11 @@ def boxed_pixels(pixels: Pixels, box: Mapping[str, Any], parameters: Parameters)
 
 
 def encode(pixels: Pixels) -> Picture:
-    """Return pixels as a PNG, which keeps every one of them."""
+    """Return pixels as a PNG, which keeps every one of them.
+
+    Raises:
+        BadInput: OpenCV cannot write them.
+    """
     import cv2
 
     shown = pixels if pixels.ndim == 2 else cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR)

@@ -190,6 +190,9 @@ def _entries(text: str, name: str) -> Iterator[Row]:
 def flatten(value: Any, name: str) -> Row:
     """Return a JSON object as text by dotted key; lists stay JSON.
 
+    Raises:
+        BadInput: no object, or one nested too deeply.
+
     >>> flatten({"meta": {"sex": "f", "age": 31, "pair": [1, 2]}}, "a.json")
     {'meta.sex': 'f', 'meta.age': '31', 'meta.pair': '[1, 2]'}
     """
