@@ -13,6 +13,7 @@ class Done(BaseModel):
     withheld: int
     private: int
     files: dict[str, int]
+    notices: list[str] = []
 
     def lines(self) -> list[str]:
         """Return what a user is told."""
@@ -22,4 +23,4 @@ class Done(BaseModel):
             lines.append(f"{self.withheld} items may not be passed on: source, ids and hashes are in withheld.jsonl")
         if self.private:
             lines.append(f"{self.private} items are private and left out")
-        return lines
+        return [*lines, *(f"note: {notice}" for notice in self.notices)]

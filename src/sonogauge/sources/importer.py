@@ -113,6 +113,7 @@ def import_cases(
     out: Path | str,
     *,
     map_file: Path | str | None = None,
+    layout: str | None = None,
     private: bool = False,
     max_dropped: float = 0.05,
     overwrite: bool = False,
@@ -125,6 +126,7 @@ def import_cases(
         directory: the folder with your copy.
         out: folder of cases to write.
         map_file: YAML that says what the files mean, see docs/sources.md; needed for a kind of files with facts.
+        layout: name of the one layout to read, of a source that has several.
         private: mark every case as private; nothing of it may be published.
         max_dropped: largest share of the images found that may be dropped.
         overwrite: replace a folder of cases at `out`.
@@ -135,7 +137,7 @@ def import_cases(
     """
     if not 0 <= max_dropped <= 1:
         raise BadInput("not a share from 0 to 1", field="max_dropped")
-    spec = find_source(source, map_file)
+    spec = find_source(source, map_file).with_layout(layout)
     origin = Origin(spec, private)
     tree = Tree(directory)
     log = ReadLog()
@@ -343,24 +345,26 @@ def _differences(spec: SourceSpec, counted: dict[str, int]) -> list[str]:
     return lines
 
 
-def explain(source: str, directory: Path | str, *, map_file: Path | str | None = None) -> list[str]:
+def explain(
+    source: str, directory: Path | str, *, map_file: Path | str | None = None, layout: str | None = None
+) -> list[str]:
     """Return what an import would understand of the first files: layout, fields, and the facts of a few cases.
 
     Raises:
         BadInput: as `import_cases`.
     """
-    spec = find_source(source, map_file)
+    spec = find_source(source, map_file).with_layout(layout)
     origin = Origin(spec)
     tree = Tree(directory)
     log = ReadLog()
     lines = [f"{spec.name}: {spec.title}", f"files: {len(tree.paths)}"]
     with strict_pixels():
-        for layout in matching_layouts(tree, spec):
-            finds = _read(tree, layout, log)
+        for one in matching_layouts(tree, spec):
+            finds = _read(tree, one, log)
             first = list(islice(finds, _EXPLAINED))
-            lines.append(f"layout {layout.name}: reader {layout.reader}, files like {', '.join(layout.find)}")
+            lines.append(f"layout {one.name}: reader {one.reader}, files like {', '.join(one.find)}")
             for finding in first:
-                lines += _explained(origin, finding, layout)
+                lines += _explained(origin, finding, one)
     return [*lines, *(f"note: {line}" for line in log.lines())]
 
 

@@ -234,6 +234,15 @@ class SourceSpec(_Strict):
     use: Literal["first", "all"] = "first"  # the first layout that finds something, or all that do
     layouts: tuple[Layout, ...] = Field(min_length=1)
 
+    def with_layout(self, name: str | None) -> SourceSpec:
+        """Return the source with one of its layouts only, or as it is without a name; raise BadInput if it has none."""
+        if name is None:
+            return self
+        names = list(dict.fromkeys(layout.name for layout in self.layouts))
+        if name not in names:
+            raise BadInput(f"no layout '{name}' of '{self.name}'", field="layout", fix=f"it has: {', '.join(names)}")
+        return self.model_copy(update={"layouts": tuple(one for one in self.layouts if one.name == name)})
+
     @field_validator("provenance")
     @classmethod
     def _provenance(cls, given: str) -> str:
