@@ -265,7 +265,7 @@ def _finish(folder: FolderWriter, spec: BenchmarkSpec, found: _Found, chosen: Pa
     questions = found.questions
     fused = [one for one in (fused_of(one, chosen.rules) for one in found.annotations) if one is not None]
     total = len(questions)
-    abilities = Counter(one.ability for one in questions)
+    abilities: Counter[str] = Counter(one.ability for one in questions)
     involved = [rater for question in questions for rater in question.involved]
     involved += [rater for annotation in found.annotations for rater in annotation.involved]
     annotators = sorted({rater.rater_id for rater in involved if rater.role in ANNOTATING})
@@ -273,8 +273,8 @@ def _finish(folder: FolderWriter, spec: BenchmarkSpec, found: _Found, chosen: Pa
         "questions": total,
         "splits": dict(sorted(Counter(one.split for one in questions).items())),
         "types": {name: count for name in TYPES if (count := sum(one.type == name for one in questions))},
-        "abilities": {name: abilities[name] for name in ABILITIES},  # type: ignore[index]
-        "shares": {name: round(abilities[name] / total, 4) for name in ABILITIES},  # type: ignore[index]
+        "abilities": {name: abilities[name] for name in ABILITIES},
+        "shares": {name: round(abilities[name] / total, 4) for name in ABILITIES},
         "annotators": {"names": annotators},
     }
     if found.annotations:

@@ -158,7 +158,7 @@ class Asker:
             yield from make()
 
     def _question(
-        self, ability: str, kind: str, template: str, text: str, gold: Sequence[str], **more: Any
+        self, ability: str, kind: str, template: str, text: str, reference: Sequence[str], **more: Any
     ) -> Question:
         one = self._one
         self._count += 1
@@ -174,7 +174,7 @@ class Asker:
             "question": text,
             "type": kind,
             "ability": ability,
-            "gold": list(gold),
+            "reference": list(reference),
             "body_part_path": list(self._words.body_parts.path(one.body_part)) if one.body_part else [],
             "lesion": one.lesions,
             "disease": Disease(
@@ -211,13 +211,13 @@ class Asker:
         offered = [*right, *wrong]
         draw.shuffle(offered)
         letters = dict(zip(offered, LETTERS, strict=False))
-        gold = [letters[name] for name in right]
+        reference = [letters[name] for name in right]
         yield self._question(
             ability,
             kind or ("single_choice" if len(right) == 1 else "multi_choice"),
             template,
             text,
-            gold if kind == "ranking" else sorted(gold),
+            reference if kind == "ranking" else sorted(reference),
             options=[Option(letter=letters[name], text=names(name)) for name in offered],
             distractor_rule=self._rules.rule(ability),
             random_state=self._rules.seed,
