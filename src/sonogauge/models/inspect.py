@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from sonogauge._errors import BadInput
+from sonogauge.models.addresses import reached_through
 from sonogauge.models.base import Outcome, Request, without_key
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ class InspectModel:
         self.name = name
         self.revision = revision
         address = base_url or getattr(self._model.api, "base_url", None) or f"the provider {provider}"
-        self.endpoint = "" if provider in _IN_PROCESS else str(address).rstrip("/").removesuffix("/v1")
+        where = str(address).rstrip("/").removesuffix("/v1")
+        # The clients of its providers obey a proxy even for an address on this machine.
+        self.endpoint = "" if provider in _IN_PROCESS else reached_through(where)
         self.options: Mapping[str, Any] = dict(model_args or {})
 
     async def close(self) -> None:
