@@ -32,6 +32,15 @@ def test_every_part_opens_and_fits_a_phone(open_tab: Any, cases_page: Path) -> N
             assert page.evaluate("() => document.documentElement.scrollWidth <= innerWidth"), (key, width)
 
 
+def test_charts_are_drawn_to_the_room_beside_the_bar_at_the_side(open_tab: Any, cases_page: Path) -> None:
+    page = open_tab(cases_page, viewport={"width": 1000, "height": 800}).page
+    # Browsers of tests hide the bar, so its place is what can be asked for.
+    assert page.evaluate("() => getComputedStyle(document.documentElement).overflowY") == "scroll"
+    chart = "() => [...document.querySelectorAll('.scroll')].filter((one) => one.querySelector('svg.chart')"
+    assert page.evaluate(f"{chart}).length") > 0
+    assert page.evaluate(f"{chart} && one.scrollWidth > one.clientWidth).length") == 0
+
+
 def test_sorting_by_keyboard(open_tab: Any, board_page: Path) -> None:
     tab = open_tab(board_page)
     assert _models(tab.page) == ["vendor/model-2", "vendor/model-0", "vendor/model-1"]
