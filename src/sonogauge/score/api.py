@@ -223,7 +223,9 @@ def _score(job: _Job, writer: FolderWriter | None) -> tuple[list[dict[str, Any]]
         if counted:
             rows += slice_rows(context, _parts(job, counted, variant), job.parameters["min_n"])
         if not variant:
-            found = verdicts(spec, values, beside)
+            # A baseline is not judged against itself: the table names the best of the others.
+            others = {name: one for name, one in beside.items() if f"baseline/{name}" != source.model}
+            found = verdicts(spec, values, others)
     for name, values in beside.items():
         bound = is_upper_bound(name, job.train)
         doubt = "upper bound: counted on the items themselves, no training part" if bound else None
