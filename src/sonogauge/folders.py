@@ -290,8 +290,10 @@ def _refuse_newer(version: int, file: Path) -> None:
 
 
 @contextmanager
-def open_table(path: Path | str, name: str) -> Iterator[pq.ParquetFile]:
+def open_table(path: Path | str, name: str, buffer_size: int = 0) -> Iterator[pq.ParquetFile]:
     """Open a Parquet file as a table of that name.
+
+    buffer_size: bytes read at once; 0 reads whole columns of a row group, which are large where they hold images.
 
     Raises:
         BadInput: missing or truncated file, another table, a newer version, a missing column.
@@ -300,7 +302,7 @@ def open_table(path: Path | str, name: str) -> Iterator[pq.ParquetFile]:
     if not file.is_file():
         raise BadInput(f"no {name} table", file=file)
     try:
-        parquet = pq.ParquetFile(file)
+        parquet = pq.ParquetFile(file, buffer_size=buffer_size)
     except (pa.ArrowInvalid, OSError) as error:
         raise BadInput(f"not a readable Parquet file ({error})", file=file, fix=_REMAKE) from error
     with parquet:

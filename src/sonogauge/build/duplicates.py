@@ -36,6 +36,20 @@ _HOPELESS: Final = 0.45  # at their own sizes; of 1,232 copies made of 154 pictu
 _SURE: Final = 0.95
 
 
+class Picked:
+    """Some of many codes, taken when they are sliced, so that there is no second copy of all."""
+
+    def __init__(self, codes: Codes, numbers: Sequence[int]) -> None:
+        self._codes = codes
+        self._numbers = np.asarray(numbers, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def __getitem__(self, rows: slice) -> Codes:
+        return self._codes[self._numbers[rows]]
+
+
 @dataclass(frozen=True, slots=True)
 class Limits:
     """bits: largest distance of codes of 63 bits; correlation: least of a copy; candidates: most of an image."""
@@ -59,8 +73,8 @@ class Pair:
 
 
 def find_copies(
-    left: Codes,
-    right: Codes,
+    left: Codes | Picked,
+    right: Codes | Picked,
     thumbs: Callable[[Sequence[tuple[int, int]]], Iterator[tuple[Pixels, Pixels]]],
     limits: Limits = DEFAULT,
     skip: Callable[[int, int], bool] = lambda _left, _right: False,
@@ -68,8 +82,8 @@ def find_copies(
     """Return the confirmed pairs, the number of candidates, and how many candidates were left out as too many.
 
     Args:
-        left: codes of one set; their first orientation is enough.
-        right: codes of the other, in all orientations.
+        left: codes of one set.
+        right: codes of the other.
         thumbs: gives the thumbnails of pairs, in their order; called from several threads.
         limits: what counts as near.
         skip: pairs not to be judged.
@@ -104,7 +118,7 @@ class _Candidate:
 
 
 def _candidates(
-    left: Codes, right: Codes, start: int, limits: Limits, skip: Callable[[int, int], bool]
+    left: Codes | Picked, right: Codes | Picked, start: int, limits: Limits, skip: Callable[[int, int], bool]
 ) -> tuple[list[_Candidate], int]:
     """Return the nearest candidates of some left images in their order, and how many were too many."""
     part = left[start : start + _ROWS]

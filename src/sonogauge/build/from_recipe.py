@@ -47,7 +47,7 @@ FACTS: Final = tuple(
 )
 _LEFT_OUT_LISTED: Final = 20
 _PROBE: Final = 10  # images altered on purpose in a build; `sonogauge audit` takes more
-_ROWS_PER_GROUP: Final = 64
+_ROWS_PER_GROUP: Final = 96
 
 
 def build_from_recipe(
@@ -90,6 +90,8 @@ def build_from_recipe(
             new_folder(out, overwrite=overwrite) as folder,
         ):
             sets = [open_set(entry, base, work, runner, recipe) for entry in recipe.sources]
+            # Arrow holds memory of an import for later; the stages that follow need other sizes.
+            pa.default_memory_pool().release_unused()
             builder = _Builder(recipe, vocabulary, sets, work, runner)
             return builder.build(folder, check or recipe.leaks == "refuse")
 

@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from sonogauge._errors import BadInput
-from sonogauge.build.duplicates import DEFAULT, Limits, Pair, find_copies
+from sonogauge.build.duplicates import DEFAULT, Limits, Pair, Picked, find_copies
 from sonogauge.build.engine import Engine, LocalEngine
 from sonogauge.build.fingerprint import ORIENTATIONS, THUMB, WINDOWS, Pixels, decode, sign
 from sonogauge.build.probe import measure_detection, sample_pictures
@@ -258,8 +258,7 @@ def near_copies(
         return signatures.pixels[left[one]] == signatures.pixels[right[other]]
 
     codes = signatures.codes
-    # Of the left one only the first orientation is looked at.
-    return find_copies(codes[list(left), :, :1], codes[list(right)], thumbs, limits, skip)
+    return find_copies(Picked(codes, left), Picked(codes, right), thumbs, limits, skip)
 
 
 class Sign:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import pyarrow.parquet as pq
 
 from sonogauge.build.duplicates import DEFAULT, Limits, find_copies
 from sonogauge.build.fingerprint import Pixels, decode, sign, to_grey
@@ -84,10 +83,9 @@ def sample_pictures(file: Path, count: int, seed: int) -> list[Pixels]:
     """Return some decoded images of a cases table, drawn by the seed from a few of its row groups."""
     random = np.random.default_rng([seed, 0x5A])
     rows: list[bytes] = []
-    with open_table(file, "cases") as parquet:
+    with open_table(file, "cases", buffer_size=1 << 20) as parquet:
         groups = parquet.metadata.num_row_groups
         chosen = sorted(int(group) for group in random.permutation(groups)[:_GROUPS])
-    with pq.ParquetFile(file, buffer_size=1 << 20) as parquet:
         for group in chosen:
             size = parquet.metadata.row_group(group).num_rows
             share = -(-count // len(chosen))

@@ -15,7 +15,6 @@ from types import TracebackType
 from typing import Any, Final, Protocol, Self
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 from filelock import FileLock, Timeout
 
 from sonogauge._errors import BadInput
@@ -142,7 +141,7 @@ class WorkFolder:
 
 def read_shard(file: Path, shard: Shard, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """Yield the batches of a shard, a few rows each."""
-    with open_table(file, "cases"), pq.ParquetFile(file, buffer_size=1 << 20) as parquet:
+    with open_table(file, "cases", buffer_size=1 << 20) as parquet:
         # One row group at a time: a reader over several keeps the memory of all of them until its end.
         for group in shard.groups:
             yield from parquet.iter_batches(batch_size=BATCH_ROWS, row_groups=[group], columns=list(columns))

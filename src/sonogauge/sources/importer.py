@@ -47,8 +47,8 @@ READERS: Registry[Reader] = Registry(
 )
 
 _WORKERS: Final = max(2, os.cpu_count() or 2)
-_ROWS_PER_GROUP: Final = 64
-_WINDOW: Final = _ROWS_PER_GROUP  # so that the threads have work while a row group is written
+_ROWS_PER_GROUP: Final = 96
+_WINDOW: Final = 64  # so that the threads have work while a row group is written
 _EXPLAINED: Final = 3
 # What a manifest tells of its source.
 _ABOUT: Final = {"title", "citation", "known_issues", "verified", "provenance", "reference_standard", "patient_id"}
