@@ -17,7 +17,7 @@ from sonogauge.metrics.masks import mean_metric
 
 CUTOFF: Final = 3
 TOP_1, TOP_3, RECIPROCAL, NDCG, COUNT = range(5)
-_SOURCE: Final = "MedLesionVQA issue, part 2: top-1, top-3, MRR, nDCG with fused weights"
+_SOURCE: Final = "MRR: Voorhees 1999, TREC-8 QA track; nDCG: Järvelin & Kekäläinen 2002, doi:10.1145/582415.582418"
 
 
 def reciprocal_rank(ranked: Sequence[str], first: Collection[str]) -> float:
