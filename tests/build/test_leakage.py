@@ -15,7 +15,7 @@ from sonogauge._errors import BadInput
 from sonogauge.answers import AnswerSpec
 from sonogauge.benchmarks.spec import SPEC_FILE, dump_spec, load_spec
 from sonogauge.benchmarks.synthetic.build import build_synthetic
-from sonogauge.build.duplicates import _highest, correlate
+from sonogauge.build.correlation import View, correlate, peaks
 from sonogauge.build.fingerprint import decode, sign
 from sonogauge.build.leakage import audit, audit_lines
 from sonogauge.build.probe import ALTERATIONS, measure_detection
@@ -196,8 +196,8 @@ def test_two_pictures_correlate_in_the_orientation_in_which_they_agree(turn: int
 
     one, other = sign(picture(1)).thumb, sign(orient(picture(1), turn)).thumb
     back = {0: 0, 1: 1, 2: 2, 3: 3, 4: 4, 5: 6, 6: 5, 7: 7}[turn]
-    assert correlate(one, other, back, 0) > 0.98
-    assert correlate(one, sign(picture(2)).thumb, 0, 0) < 0.6
+    assert correlate([View(one, other, back)])[0] > 0.98
+    assert correlate([View(one, sign(picture(2)).thumb)])[0] < 0.6
 
 
 def test_many_frames_of_one_scene_are_kept_together_by_their_group() -> None:
@@ -229,6 +229,7 @@ def test_the_highest_correlation_is_that_of_opencv(seed: int) -> None:
     fields[1][:, :30] = 3.0  # windows on even ground have no correlation, and opencv calls their noise one
     template = fields[2][3:51, 5:57] + random.normal(0, 2, (48, 52)).astype(np.float32)
     expected = [float(cv2.matchTemplate(field, template, cv2.TM_CCOEFF_NORMED).max()) for field in fields]
-    assert _highest(template, fields) == pytest.approx(max(expected), abs=1e-6)
-    assert _highest(template, fields[:1]) == pytest.approx(expected[0], abs=1e-6)
-    assert _highest(template, [np.full((64, 64), 7, np.float32)]) == -1.0
+    assert peaks(template[None], fields[:1]) == pytest.approx(expected[:1], abs=1e-6)
+    assert peaks(template[None], fields)[[0, 2]] == pytest.approx([expected[0], expected[2]], abs=1e-6)
+    assert peaks(np.stack([template] * 3), fields) == pytest.approx(peaks(template[None], fields), abs=1e-9)
+    assert peaks(template[None], [np.full((64, 64), 7, np.float32)]) == [-1.0]

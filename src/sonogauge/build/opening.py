@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -72,10 +74,8 @@ def _import(
     map_file = None if entry.map is None else base / entry.map
     if not path.is_dir():
         raise BadInput("no such folder", file=path, fix="pass --data DIR")
-    files = [(str(one.relative_to(path)), one.lstat()) for one in sorted(path.rglob("*")) if one.is_file()]
-    seen = [[name, facts.st_size, facts.st_mtime_ns] for name, facts in files]
     mapped = "" if map_file is None or not map_file.is_file() else map_file.read_text("utf-8", "replace")
-    name = canonical_hash([entry.model_dump(mode="json"), seen, mapped, max_dropped, __version__])
+    name = canonical_hash([entry.model_dump(mode="json"), _state_of(path), mapped, max_dropped, __version__])
     out = work.path / f"cases-{name[:40]}"
     if out.is_dir():
         return Folder.open(out, "cases")
@@ -85,3 +85,16 @@ def _import(
     if stage is not None and look is not None:
         work.adopt(stage, folder, look.file)
     return folder
+
+
+def _state_of(path: Path) -> str:
+    """Return a SHA-256 over names, sizes and times of all files below a folder: it changes when one of them does."""
+    digest = hashlib.sha256()
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            file = os.path.join(folder, name)
+            facts = os.lstat(file)
+            line = f"{os.path.relpath(folder, path)}/{name}\0{facts.st_size}\0{facts.st_mtime_ns}\n"
+            digest.update(line.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()

@@ -229,6 +229,8 @@ def _crosses(strength: NDArray[np.uint8]) -> list[_Cross]:
     across, along = (1, 2 * shortest + 1), (2 * shortest + 1, 1)
     beyond: dict[str, Any] = {"borderType": cv2.BORDER_CONSTANT, "borderValue": 0.0}
     weakest = np.minimum(*(cv2.erode(strength, np.ones(shape, np.uint8), **beyond) for shape in (across, along)))
+    if int(weakest.max()) < _LINE:
+        return []
     rows, columns = np.nonzero(weakest >= _LINE)
     levels = weakest[rows, columns].astype(np.int16) - _FADE
     edge = longest + 3

@@ -44,17 +44,18 @@ class Tree:
         count = 0
         for folder, folders, names in os.walk(self.root):
             folders[:] = sorted(one for one in folders if not one.startswith("."))
+            inner = Path(folder).relative_to(self.root).as_posix()
+            start = "" if inner == "." else f"{inner}/"
             for name in (*folders, *names):
-                path = Path(folder, name)
-                refuse_name(name, str(path.relative_to(self.root)))
-                if path.is_symlink():
-                    self._refuse_link(path)
+                refuse_name(name, start + name)
+                if os.path.islink(os.path.join(folder, name)):
+                    self._refuse_link(Path(folder, name))
             for name in names:
                 if not name.startswith("."):
                     count += 1
                     if count > MAX_FILES:
                         raise BadInput(f"more than {MAX_FILES} files", file=self.root)
-                    yield Path(folder, name).relative_to(self.root).as_posix()
+                    yield start + name
 
     def _refuse_link(self, path: Path) -> None:
         try:
@@ -113,7 +114,7 @@ class Tree:
     def file(self, path: str) -> Path:
         """Return the real path of a file, for readers that open files themselves."""
         try:
-            file = os.path.realpath(self.root / path, strict=True)
+            file = os.path.realpath(os.path.join(self.root, path), strict=True)
             plain = stat.S_ISREG(os.stat(file).st_mode)
         except (OSError, RuntimeError, ValueError) as error:
             raise MediaFault("no such file") from error
@@ -150,7 +151,7 @@ def refuse_name(name: str, shown: str | None = None) -> None:
 def _collapse(path: str) -> str:
     parts = path.split("/")
     kept = [part for place, part in enumerate(parts[:-1]) if place == 0 or part != parts[place - 1]]
-    return "/".join((*kept, parts[-1]))
+    return path if len(kept) == len(parts) - 1 else "/".join((*kept, parts[-1]))
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
