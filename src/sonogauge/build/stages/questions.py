@@ -8,6 +8,7 @@ import string
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from sys import intern
 from typing import Any, Final
 
 from sonogauge.answers import FORMS, AnswerSpec
@@ -308,20 +309,22 @@ def _item(
     chance: float | None,
 ) -> dict[str, Any]:
     question = render(task.template.strip("\n"), {**variables, ANSWER_FORMAT: FORMS.load(answer.form).ask(answer)})
+    source = intern(row["source"])
     return {
         "item_id": item_id,
         "task": code,
-        "dataset": row["source"],
-        "source": row["source"],
+        "dataset": source,
+        "source": source,
         "group": row["group"],
         "images": (ItemImage(row["case_id"]),),
-        "question": question,
-        "prompt_id": prompt_id(recipe.name, code.casefold(), recipe.version),
+        # The same words in many items: kept once.
+        "question": intern(question),
+        "prompt_id": intern(prompt_id(recipe.name, code.casefold(), recipe.version)),
         "answer": answer,
         "reference": reference,
         "reference_state": "ok",
         "chance": chance,
-        "anatomy": row["anatomy"] or "",
+        "anatomy": intern(row["anatomy"] or ""),
         "determinable": task.determinable,
         "variables": variables,
         "meta": meta,
