@@ -13,6 +13,7 @@ from sonogauge.metrics.sums import GroupSums
 from sonogauge.stats.intervals import (
     NO_ITEM,
     NO_VARIATION,
+    NOT_DRAWN,
     ONE_GROUP,
     Estimate,
     combine,
@@ -136,3 +137,10 @@ def test_a_metric_no_draw_can_tell_has_a_value_and_a_reason() -> None:
     assert found.value == 1.0
     assert (found.low, found.high) == (None, None)
     assert found.why_null
+
+
+def test_a_rank_correlation_of_two_patients_has_a_value_and_no_interval() -> None:
+    # Each draw holds one of the two, and one patient has no correlation.
+    pairs, people = np.array([[1.0, 2.0], [3.0, 5.0]]), ["p0", "p1"]
+    found = estimate_order(load_metric("spearman"), pairs, ["a", "a"], people, Resampler({"a": people}, draws=20))
+    assert (found.value, found.low, found.high, found.why_null) == (1.0, None, None, NOT_DRAWN)

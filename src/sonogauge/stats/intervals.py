@@ -259,6 +259,8 @@ def estimate_order(
     df = degrees(present)
     usable = draws[~np.isnan(draws)]
     reliable = count >= RELIABLE_GROUPS
+    if not len(usable):
+        return Estimate(value, None, None, count, df, reliable, NOT_DRAWN, draws)
     if np.ptp(usable) == 0:
         return Estimate(value, None, None, count, df, reliable, NO_VARIATION, draws)
     tail = float(ndtr(-t_quantile(df)))
